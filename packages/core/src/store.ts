@@ -39,6 +39,21 @@ export {
   type OpenInterruptRow,
   processDied,
 } from "./checkpoint/journal.ts";
+export type {
+  OutboxChange,
+  OutboxClaim,
+  OutboxFilter,
+  OutboxOutcome,
+  OutboxRow,
+  OutboxState,
+  OutboxSubscription,
+  OutboxSweep,
+  OutboxWrite,
+  OverduePage,
+  StoreOutbox,
+  ThreadOutboxWrite,
+} from "./checkpoint/outbox.ts";
+export * as outboxRules from "./checkpoint/outbox.ts";
 export * as retentionRules from "./checkpoint/retention.ts";
 export * as storeRules from "./checkpoint/rules.ts";
 export type {

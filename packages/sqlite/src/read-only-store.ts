@@ -18,6 +18,7 @@ import { createArtifactStore } from "./write/artifact-store.ts";
 import { Artifacts } from "./write/artifacts.ts";
 import { LongTermTable } from "./write/long-term.ts";
 import { createLongTermStore } from "./write/long-term-store.ts";
+import { createOutboxReads, type OutboxReads } from "./write/outbox-store.ts";
 import { PrunedRanges } from "./write/pruned-ranges.ts";
 import type { StoreWrites } from "./write/store-writes.ts";
 
@@ -68,6 +69,7 @@ function createStore(
     ...createRefusedWrites(refuse, (run) => void world.schedule.soon(run)),
     ...createStoreReads({ transactions, snapshots, exportThread, claims, artifacts, readOutside }),
     longTerm: createLongTermStore({ ...readers, items, applyLongTerm: () => undefined }, longTerm),
+    outbox: { ...createOutboxReads(transactions), ...createRefusedOutbox(refuse) },
     artifacts: createArtifactStore({ ...readers, world, artifacts, readOutside }),
     backup: async (target, backup = {}) => {
       transactions.refuseClosed();
@@ -80,6 +82,11 @@ function createStore(
       transactions.close();
     },
   };
+}
+
+/** Writes of the outbox, each refused. */
+function createRefusedOutbox(refuse: () => Promise<never>): Omit<Store["outbox"], keyof OutboxReads> {
+  return { subscribe: refuse, add: refuse, claim: refuse, finish: refuse, retry: refuse, sweep: refuse };
 }
 
 /** Writes of the store interface, each refused. */

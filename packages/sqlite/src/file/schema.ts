@@ -30,7 +30,7 @@ export const applicationId = 0x53577274;
  * SHA-256 of the schema of a new file, so that opening a file does not create the tables in memory for comparison. A
  * test compares the hash with the statements below.
  */
-export const schemaHash = "3a61a1ff023aa902bf55f51e9e5c2225c89508dd18659d12b4e7e0fecc9afaa2";
+export const schemaHash = "5244aecc6d9fd3dff3f71f513b03f15c99d6a3ef4e1a76138a811a575136c26f";
 
 /** Forward only: the version of a file is its number of applied migrations. */
 export const migrations: readonly (readonly string[])[] = [
@@ -253,6 +253,32 @@ export const migrations: readonly (readonly string[])[] = [
   UNIQUE (branch, run, id)
 ) STRICT`,
     `CREATE INDEX undelivered_events ON inbox_messages (branch) WHERE kind = 'event' AND run = ''`,
+    `CREATE TABLE outbox_topics (
+  topic TEXT NOT NULL,
+  consumer TEXT NOT NULL,
+  PRIMARY KEY (topic, consumer)
+) STRICT, WITHOUT ROWID`,
+    `CREATE TABLE outbox (
+  key INTEGER PRIMARY KEY AUTOINCREMENT,
+  thread INTEGER NOT NULL REFERENCES threads ON DELETE CASCADE,
+  branch TEXT NOT NULL,
+  consumer TEXT NOT NULL,
+  id TEXT NOT NULL,
+  topic TEXT NOT NULL,
+  at INTEGER NOT NULL,
+  interrupt TEXT,
+  state TEXT NOT NULL,
+  attempts INTEGER NOT NULL,
+  due INTEGER NOT NULL,
+  finished INTEGER,
+  owner INTEGER,
+  sum INTEGER NOT NULL,
+  error ANY,
+  payload ANY NOT NULL,
+  UNIQUE (thread, consumer, id)
+) STRICT`,
+    `CREATE INDEX pending_outbox ON outbox (consumer, due) WHERE state = 'pending'`,
+    `CREATE INDEX finished_outbox ON outbox (consumer, finished) WHERE state <> 'pending'`,
     `CREATE TABLE events (
   thread INTEGER NOT NULL REFERENCES threads ON DELETE CASCADE,
   seq INTEGER NOT NULL,

@@ -10,6 +10,7 @@ import { InboxReader } from "./inbox-reader.ts";
 import { InterruptReader } from "./interrupt-reader.ts";
 import { ListIndexes } from "./list-indexes.ts";
 import { NamespaceReader } from "./namespace-reader.ts";
+import { OutboxReader } from "./outbox-reader.ts";
 import { OutlineReader } from "./outline-reader.ts";
 import { RunLists } from "./run-lists.ts";
 import { StateReader } from "./state-reader.ts";
@@ -33,6 +34,7 @@ export interface Reader {
   readonly inbox: InboxReader;
   readonly events: EventReader;
   readonly timers: TimerReader;
+  readonly outbox: OutboxReader;
   readonly outlines: OutlineReader;
   readonly supersteps: SuperstepReader;
 }
@@ -61,6 +63,7 @@ export function createReader(
     inbox: new InboxReader(db, ciphers),
     events: new EventReader(db, { ciphers, checkpoints }),
     timers: new TimerReader(db, onFault),
+    outbox: new OutboxReader(db, { ciphers, onFault }),
     outlines: new OutlineReader(db),
     supersteps: new SuperstepReader(db, { ciphers, namespaces }),
   };

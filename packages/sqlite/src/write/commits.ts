@@ -9,6 +9,7 @@ import { advanceHead, type Fence, isRowUnchanged } from "./fence.ts";
 import type { Inbox } from "./inbox.ts";
 import { selectFold } from "./journal.ts";
 import type { LongTermTable } from "./long-term.ts";
+import type { Outbox } from "./outbox.ts";
 import type { WriterRows } from "./writer-rows.ts";
 
 /** Parts of a commit that are written by other aggregates. */
@@ -17,6 +18,7 @@ export interface CommitParts {
   readonly reader: Reader;
   readonly fence: Fence;
   readonly inbox: Inbox;
+  readonly outbox: Outbox;
   readonly artifacts: Artifacts;
   readonly longTerm: Pick<LongTermTable, "apply">;
 }
@@ -102,5 +104,6 @@ export class Commits {
     for (const event of events ?? []) this.#rows.events.write(claimed, state.key, event);
     for (const artifact of commit.artifacts ?? []) this.#parts.artifacts.put(claimed, artifact);
     if (commit.longTerm !== undefined) this.#parts.longTerm.apply(commit.longTerm, storeRules.getLatestTime(commit));
+    if (commit.outbox !== undefined) this.#parts.outbox.write(claimed, commit);
   }
 }

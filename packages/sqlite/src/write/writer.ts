@@ -15,6 +15,7 @@ import { Forks } from "./forks.ts";
 import { Inbox } from "./inbox.ts";
 import type { LongTermTable } from "./long-term.ts";
 import { NewThreads } from "./new-threads.ts";
+import { Outbox } from "./outbox.ts";
 import { PrunedRanges } from "./pruned-ranges.ts";
 import { Queue } from "./queue.ts";
 import { Retention } from "./retention.ts";
@@ -30,6 +31,7 @@ export interface Writer {
   readonly commits: Commits;
   readonly queue: Queue;
   readonly inbox: Inbox;
+  readonly outbox: Outbox;
   readonly forks: Forks;
   readonly threadImport: ThreadImport;
   readonly retention: Retention;
@@ -58,13 +60,15 @@ export function createWriter(
   const rows = createWriterRows(db, { owner, reader, storeCipher, effects });
   const inbox = new Inbox(rows, reader);
   const { threads } = rows;
+  const outbox = new Outbox(db, { owner, reader, threads });
   return {
     threads,
     newThreads: new NewThreads(rows, reader),
     claims: new Claims(db, { rows, owner, reader }),
-    commits: new Commits(rows, { owner, reader, fence: new Fence(db), inbox, artifacts, longTerm }),
+    commits: new Commits(rows, { owner, reader, fence: new Fence(db), inbox, outbox, artifacts, longTerm }),
     queue: new Queue(rows, reader),
     inbox,
+    outbox,
     forks: new Forks(rows, reader),
     threadImport: new ThreadImport(rows, { reader, prunedRanges, artifacts }),
     retention: new Retention(db, { reader, prunedRanges, eraser, effects }),

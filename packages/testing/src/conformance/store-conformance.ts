@@ -11,6 +11,7 @@ import { eventTests } from "./events.ts";
 import { inboxTests } from "./inbox.ts";
 import { interruptTests } from "./interrupts.ts";
 import { longTermTests } from "./long-term.ts";
+import { outboxTests } from "./outbox.ts";
 import { queueTests } from "./queue.ts";
 import {
   commitWrite,
@@ -570,6 +571,7 @@ export const storeConformance: readonly StoreTest[] = [
   ...queueTests,
   ...longTermTests,
   ...inboxTests,
+  ...outboxTests,
   ...eventTests,
   ...threadMoveTests,
   ...threadTests,

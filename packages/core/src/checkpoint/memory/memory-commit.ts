@@ -4,6 +4,7 @@ import { checkWellFormed } from "../../base/well-formed.ts";
 import type { RunRow } from "../checkpoint.ts";
 import type { InboxMessage, InboxMessageWrite } from "../inbox-message.ts";
 import type { EffectRow } from "../journal.ts";
+import { checkOutboxWrites } from "../outbox.ts";
 import {
   checkFollows,
   createFencedError,
@@ -18,6 +19,7 @@ import {
 import type { Commit } from "../store.ts";
 import { appendCheckpoint } from "./memory-checkpoints.ts";
 import { changeTimer, closeInterrupts, putInterrupt } from "./memory-interrupts.ts";
+import { addOutboxRow } from "./memory-outbox.ts";
 import { findRunByKey } from "./memory-runs.ts";
 import {
   createNamespace,
@@ -42,6 +44,7 @@ export function applyCommit(threads: Threads, self: Owner, commit: Commit): numb
     checkFollows(commit.checkpoint, getLastCheckpointId(namespace), thread.checkpoint, commit);
   if (commit.run !== undefined) checkRun(thread, namespace, commit.run);
   checkRowNames(commit);
+  checkOutboxWrites(commit.outbox ?? []);
   for (const parentJournal of commit.parentJournals ?? [])
     if (!thread.namespaces.has(parentJournal.namespace))
       throw createUnknownBranchError(thread.id, parentJournal.namespace);
@@ -71,6 +74,8 @@ export function applyCommit(threads: Threads, self: Owner, commit: Commit): numb
   if (namespace.inbox.length > 0) namespace.inbox = applyToInbox(namespace.inbox, commit);
   if (namespace.inbox.length > 0 && commit.rolledBackRun !== undefined) threads.eventThreads.add(thread.id);
   if (commit.longTerm !== undefined) threads.longTerm.apply(commit.longTerm, getLatestTime(commit));
+  for (const write of commit.outbox ?? [])
+    addOutboxRow(threads.outbox, { ...write, thread: thread.id, branch: namespace.name });
   thread.seq = Math.max(thread.seq, commit.seq);
   thread.updatedAt = Math.max(thread.updatedAt, getChangeTime(commit));
   if (commit.release === true) thread.owner = undefined;

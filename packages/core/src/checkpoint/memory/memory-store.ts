@@ -25,12 +25,14 @@ import { applyCommit, listWaiting, postMessage } from "./memory-commit.ts";
 import { insertThread, saveOutline, toThreadExport } from "./memory-export.ts";
 import { forkBranch } from "./memory-fork.ts";
 import { listOpenInterrupts, listTimers } from "./memory-interrupts.ts";
+import { createOutboxAccess, deleteOutboxOfThread } from "./memory-outbox.ts";
 import { pruneMemoryThread } from "./memory-retention.ts";
 import { countRuns, dequeueRun, enqueueRun, findRun, listClaimable, listRuns, matches } from "./memory-runs.ts";
 import { readSnapshot, type SavedThreads, saveForSnapshots, type ThreadSource } from "./memory-snapshot.ts";
 import { listNamespaces, listTimeline } from "./memory-supersteps.ts";
 import {
   createArtifactAccess,
+  createMemoryOutbox,
   createNamespace,
   createThread,
   findNamespace,
@@ -75,6 +77,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
     eventThreads: new Set<string>(),
     outlines: new Map<string, string>(),
     longTerm: createMemoryLongTerm(),
+    outbox: createMemoryOutbox(),
     snapshots: new Set<SavedThreads>(),
     now: options.now,
   });
@@ -95,6 +98,7 @@ function createOwner(threads: Threads, vectors: LongTermVectors | undefined): Me
     ...createSnapshots(threads, self),
     ...createWrites(threads, self, queue),
     longTerm: createLongTermStore(threads, { self, queue, vectors }),
+    outbox: createOutboxAccess(threads, self, { read: (work) => read(self, work), write: queue.write }),
     artifacts: createArtifactAccess((thread) => {
       checkAlive(self);
       return threads.get(thread)?.artifacts;
@@ -284,6 +288,7 @@ function createWrites(threads: Threads, self: Owner, { add, write: enqueue }: Wr
       write(id, () => {
         if (getThread(threads, id).owner?.alive === true) throw createBusyError(id);
         threads.delete(id);
+        deleteOutboxOfThread(threads.outbox, id);
       }),
     importThread: (exported) =>
       write(exported.id, () => {
