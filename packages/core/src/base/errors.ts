@@ -78,6 +78,7 @@ const kinds = {
   store_exists: "store",
   store_missing: "store",
   store_read_only: "store",
+  store_mixed: "store",
   store_closed: "store",
   fenced: "store",
 } as const;

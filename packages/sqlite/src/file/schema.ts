@@ -30,7 +30,7 @@ export const applicationId = 0x53577274;
  * SHA-256 of the schema of a new file, so that opening a file does not create the tables in memory for comparison. A
  * test compares the hash with the statements below.
  */
-export const schemaHash = "9148db741810bb097bcc000f3bb799721fc2e43a277fa9c5353820f47dee6bae";
+export const schemaHash = "324b5d0125133fc9bee870604a9ae65209050af153056368a2a64c0c4a6ecf23";
 
 /** Forward only: the version of a file is its number of applied migrations. */
 export const migrations: readonly (readonly string[])[] = [
@@ -73,7 +73,8 @@ export const migrations: readonly (readonly string[])[] = [
   updated INTEGER NOT NULL,
   secret BLOB,
   tenant TEXT,
-  user TEXT
+  user TEXT,
+  displaced TEXT
 ) STRICT`,
     `CREATE INDEX threads_by_change ON threads (updated)`,
     `CREATE INDEX threads_by_tenant ON threads (tenant, updated) WHERE tenant IS NOT NULL`,
@@ -246,7 +247,22 @@ export const migrations: readonly (readonly string[])[] = [
   sum INTEGER NOT NULL,
   PRIMARY KEY (branch, id)
 ) STRICT, WITHOUT ROWID`,
-    `CREATE INDEX timers_by_due ON timers (due, id)`,
+    // By kind: an engine reads the due timers of a kind, whatever else is due.
+    `CREATE INDEX timers_by_due ON timers (kind, due, id)`,
+    `CREATE INDEX debounced_timers ON timers (about) WHERE kind = 'start' AND about <> ''`,
+    `CREATE TABLE schedules (
+  key INTEGER PRIMARY KEY,
+  id TEXT NOT NULL UNIQUE,
+  graph TEXT NOT NULL,
+  tenant TEXT,
+  user TEXT,
+  due INTEGER,
+  revision INTEGER NOT NULL,
+  sum INTEGER NOT NULL,
+  body ANY NOT NULL
+) STRICT`,
+    `CREATE INDEX schedules_by_due ON schedules (due, id) WHERE due IS NOT NULL`,
+    `CREATE INDEX schedules_by_tenant ON schedules (tenant, id) WHERE tenant IS NOT NULL`,
     `CREATE TABLE inbox_messages (
   key INTEGER PRIMARY KEY,
   branch INTEGER NOT NULL REFERENCES branches ON DELETE CASCADE,
@@ -272,6 +288,32 @@ export const migrations: readonly (readonly string[])[] = [
   more ANY NOT NULL,
   UNIQUE (branch, id)
 ) STRICT`,
+    `CREATE TABLE outbox_topics (
+  topic TEXT NOT NULL,
+  consumer TEXT NOT NULL,
+  PRIMARY KEY (topic, consumer)
+) STRICT, WITHOUT ROWID`,
+    `CREATE TABLE outbox (
+  key INTEGER PRIMARY KEY AUTOINCREMENT,
+  thread INTEGER NOT NULL REFERENCES threads ON DELETE CASCADE,
+  branch TEXT NOT NULL,
+  consumer TEXT NOT NULL,
+  id TEXT NOT NULL,
+  topic TEXT NOT NULL,
+  at INTEGER NOT NULL,
+  interrupt TEXT,
+  state TEXT NOT NULL,
+  attempts INTEGER NOT NULL,
+  due INTEGER NOT NULL,
+  finished INTEGER,
+  owner INTEGER,
+  sum INTEGER NOT NULL,
+  error ANY,
+  payload ANY NOT NULL,
+  UNIQUE (thread, consumer, id)
+) STRICT`,
+    `CREATE INDEX pending_outbox ON outbox (consumer, due) WHERE state = 'pending'`,
+    `CREATE INDEX finished_outbox ON outbox (consumer, finished) WHERE state <> 'pending'`,
     `CREATE TABLE events (
   thread INTEGER NOT NULL REFERENCES threads ON DELETE CASCADE,
   seq INTEGER NOT NULL,

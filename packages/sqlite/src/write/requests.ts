@@ -72,7 +72,14 @@ export class Requests {
       throw storeRules.createUnknownBranchError(thread, branch ?? state.head);
     const newest = namespace.run === null ? undefined : this.#reader.runs.get(namespace.run);
     if (newest !== undefined && storeRules.isUnfinishedRun(newest)) return this.#getRun(thread, state, newest.id);
-    const queue = { thread, branch: namespace.name, status: "queued", order: "oldest", limit: 1 } as const;
+    const queue = {
+      thread,
+      branch: namespace.name,
+      status: "queued",
+      delayed: "exclude",
+      order: "oldest",
+      limit: 1,
+    } as const;
     const found = this.#reader.runs.list(queue, ["queued"], [])[0] ?? newest;
     if (found === undefined) throw requestRules.createUnknownRunError(thread, undefined);
     return this.#getRun(thread, state, found.id);

@@ -24,6 +24,7 @@ export type StoreWrites = Pick<
   | "commit"
   | "branch"
   | "enqueue"
+  | "enqueueDue"
   | "dequeue"
   | "post"
   | "request"
@@ -105,6 +106,12 @@ function createWrites(parts: StoreParts): StoreWrites {
       checkId("thread", put.thread);
       return await claims.writeWithDeferredClaim(put.thread, () =>
         writer.queue.enqueue(put, claims.getReleasedEpoch(put.thread)),
+      );
+    },
+    enqueueDue: async (page) => {
+      storeRules.checkDuePage(page);
+      return await transactions.write(undefined, () =>
+        writer.queue.enqueueDue(page, (thread) => claims.getReleasedEpoch(thread)),
       );
     },
     dequeue: (thread, run, ended) => transactions.write(thread, () => writer.queue.dequeue(thread, run, ended)),

@@ -2,8 +2,10 @@
 import { checkId } from "../../base/ids.ts";
 import { checkWellFormed } from "../../base/well-formed.ts";
 import type { RunRow } from "../checkpoint.ts";
+import { isDelayed } from "../delayed-run.ts";
 import type { InboxMessage, InboxMessageWrite } from "../inbox-message.ts";
 import type { EffectRow } from "../journal.ts";
+import { checkOutboxWrites } from "../outbox.ts";
 import {
   checkFollows,
   createFencedError,
@@ -18,7 +20,8 @@ import {
 import type { InputCounts } from "../run-request.ts";
 import type { Commit } from "../store.ts";
 import { appendCheckpoint } from "./memory-checkpoints.ts";
-import { changeTimer, closeInterrupts, putInterrupt } from "./memory-interrupts.ts";
+import { closeInterrupts, putInterrupt } from "./memory-interrupts.ts";
+import { addOutboxRow } from "./memory-outbox.ts";
 import { countInputs, handleRequests } from "./memory-requests.ts";
 import { findRunByKey } from "./memory-runs.ts";
 import {
@@ -31,6 +34,7 @@ import {
   type Thread,
   type Threads,
 } from "./memory-thread.ts";
+import { changeTimer } from "./memory-timers.ts";
 
 /** Checks a commit completely before any change: a refused commit has no effect. Returns the waiting inputs. */
 export function applyCommit(threads: Threads, self: Owner, commit: Commit): InputCounts {
@@ -44,6 +48,7 @@ export function applyCommit(threads: Threads, self: Owner, commit: Commit): Inpu
     checkFollows(commit.checkpoint, getLastCheckpointId(namespace), thread.checkpoint, commit);
   if (commit.run !== undefined) checkRun(thread, namespace, commit.run);
   checkRowNames(commit);
+  checkOutboxWrites(commit.outbox ?? []);
   for (const parentJournal of commit.parentJournals ?? [])
     if (!thread.namespaces.has(parentJournal.namespace))
       throw createUnknownBranchError(thread.id, parentJournal.namespace);
@@ -74,6 +79,8 @@ export function applyCommit(threads: Threads, self: Owner, commit: Commit): Inpu
   handleRequests(thread, commit);
   if (namespace.inbox.length > 0 && commit.rolledBackRun !== undefined) threads.eventThreads.add(thread.id);
   if (commit.longTerm !== undefined) threads.longTerm.apply(commit.longTerm, getLatestTime(commit));
+  for (const write of commit.outbox ?? [])
+    addOutboxRow(threads.outbox, { ...write, thread: thread.id, branch: namespace.name });
   thread.seq = Math.max(thread.seq, commit.seq);
   thread.updatedAt = Math.max(thread.updatedAt, getChangeTime(commit));
   if (commit.release === true) thread.owner = undefined;
@@ -102,7 +109,8 @@ function checkRun(thread: Thread, namespace: StoredNamespace, run: RunRow): void
   const isKeyTaken = known === undefined && run.key !== undefined && findRunByKey(thread, run.key) !== undefined;
   const { queuedAt, status } = known?.row ?? {};
   const isDequeued = queuedAt !== undefined && status !== "queued" && namespace.run !== run.id;
-  if (isKeyTaken || isDequeued) throw createRunExistsError(run);
+  const waits = known !== undefined && isDelayed(known.row);
+  if (isKeyTaken || isDequeued || waits) throw createRunExistsError(run);
 }
 
 /** Creates the child namespace of a first checkpoint; not yet added to the thread. */

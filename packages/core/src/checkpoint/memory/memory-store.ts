@@ -5,10 +5,12 @@
  */
 import type { StatewrightError } from "../../base/errors.ts";
 import { checkId } from "../../base/ids.ts";
+import { checkChoice } from "../../base/options.ts";
 import { createMemoryLongTerm } from "../../long-term/memory-long-term.ts";
 import { checkVectors } from "../../long-term/rules.ts";
 import type { LongTermVectors } from "../../long-term/vectors.ts";
 import { toVersionKey } from "../export/list-graph-versions.ts";
+import type { PreviousOwner } from "../previous-owner.ts";
 import {
   checkKeys,
   createBusyError,
@@ -18,23 +20,28 @@ import {
   createUnknownThreadError,
 } from "../rules.ts";
 import type { HintKind, InputCounts } from "../run-request.ts";
-import type { Claim, ClaimRequest, Commit, Store, StoreReads } from "../store.ts";
+import type { ScheduleRow } from "../schedule.ts";
+import type { Claim, ClaimRequest, Commit, Ownership, Schedules, Store, StoreReads } from "../store.ts";
 import { checkParties, checkTenant, toThreadDetails } from "../thread-rules.ts";
 import { createCrashedError } from "./crashed-error.ts";
 import { listEvents, listHistory, loadChannels, toCheckpointRow } from "./memory-checkpoints.ts";
 import { applyCommit, listWaiting, postMessage } from "./memory-commit.ts";
+import { enqueueDueRuns, replaceDebounced } from "./memory-delayed.ts";
 import { insertThread, saveOutline, toThreadExport } from "./memory-export.ts";
 import { forkBranch } from "./memory-fork.ts";
 import { createMemoryHints } from "./memory-hints.ts";
-import { listOpenInterrupts, listTimers } from "./memory-interrupts.ts";
+import { listOpenInterrupts } from "./memory-interrupts.ts";
+import { createOutboxAccess, deleteOutboxOfThread } from "./memory-outbox.ts";
 import { requestRun } from "./memory-request-run.ts";
 import { countInputs, listOpenRequests } from "./memory-requests.ts";
 import { pruneMemoryThread } from "./memory-retention.ts";
 import { countRuns, dequeueRun, enqueueRun, findRun, listClaimable, listRuns, matches } from "./memory-runs.ts";
+import { listSchedules, putSchedule } from "./memory-schedules.ts";
 import { readSnapshot, type SavedThreads, saveForSnapshots, type ThreadSource } from "./memory-snapshot.ts";
 import { listNamespaces, listTimeline } from "./memory-supersteps.ts";
 import {
   createArtifactAccess,
+  createMemoryOutbox,
   createNamespace,
   createThread,
   findNamespace,
@@ -45,6 +52,7 @@ import {
   type Threads,
 } from "./memory-thread.ts";
 import { countThreads, listBranches, listThreads, patchThread, putThread, toThreadRow } from "./memory-thread-list.ts";
+import { listTimers } from "./memory-timers.ts";
 
 /** Store in memory, with test helpers: further owners of the same threads, and simulated crashes. */
 export interface MemoryStore extends Store {
@@ -66,12 +74,16 @@ export interface MemoryStoreOptions {
    * differ. Default: none, so that due times follow the world of each run.
    */
   readonly now?: () => number;
+  /** Owner of the work on the threads, for all owners of the store. Default: `store`. */
+  readonly ownership?: Ownership;
 }
 
 /** Creates a store that exists as long as this process. Throws `invalid_option`. */
 export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
-  checkKeys("memoryStore", options, ["longTerm", "now"]);
+  checkKeys("memoryStore", options, ["longTerm", "now", "ownership"]);
   checkVectors("memoryStore", options.longTerm);
+  const { ownership = "store" } = options;
+  checkChoice("memoryStore", { ownership }, ["store", "orchestrator"]);
   const threads = Object.assign(new Map<string, Thread>(), {
     runCount: 0,
     ownerCount: 0,
@@ -81,7 +93,10 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
     hints: createMemoryHints(),
     outlines: new Map<string, string>(),
     longTerm: createMemoryLongTerm(),
+    schedules: new Map<string, ScheduleRow>(),
+    outbox: createMemoryOutbox(),
     snapshots: new Set<SavedThreads>(),
+    ownership,
     now: options.now,
   });
   return createOwner(threads, options.longTerm);
@@ -93,6 +108,7 @@ function createOwner(threads: Threads, vectors: LongTermVectors | undefined): Me
   const queue = createWriteQueue(self, threads.hints.report);
   return {
     name: "memory",
+    ownership: threads.ownership,
     get local() {
       return threads.ownerCount === 1;
     },
@@ -102,6 +118,8 @@ function createOwner(threads: Threads, vectors: LongTermVectors | undefined): Me
     watch: threads.hints.watch,
     ...createWrites(threads, self, queue),
     longTerm: createLongTermStore(threads, { self, queue, vectors }),
+    schedules: createSchedules(threads, self, queue),
+    outbox: createOutboxAccess(threads, self, { read: (work) => read(self, work), write: queue.write }),
     artifacts: createArtifactAccess((thread) => {
       checkAlive(self);
       return threads.get(thread)?.artifacts;
@@ -259,6 +277,7 @@ type StoreWrites = Pick<
   | "claim"
   | "commit"
   | "enqueue"
+  | "enqueueDue"
   | "dequeue"
   | "post"
   | "request"
@@ -295,7 +314,8 @@ function createWrites(threads: Threads, self: Owner, { add, write: enqueue }: Wr
         (failure) => onCommitted(failure, counts),
       );
     },
-    enqueue: (put) => write(put.thread, () => enqueueRun(threads, put), "input"),
+    enqueue: (put) => write(put.thread, () => replaceDebounced(threads, put) ?? enqueueRun(threads, put), "input"),
+    enqueueDue: (page) => enqueue(() => enqueueDueRuns(threads, page)),
     dequeue: (id, run, { at, reason }) => write(id, () => dequeueRun(threads.get(id), run, at, reason), "input"),
     post: (message) => write(message.thread, () => postMessage(threads, message), "input"),
     request: (request) => write(request.thread, () => requestRun(threads, request), "input"),
@@ -304,6 +324,7 @@ function createWrites(threads: Threads, self: Owner, { add, write: enqueue }: Wr
       write(id, () => {
         if (getThread(threads, id).owner?.alive === true) throw createBusyError(id);
         threads.delete(id);
+        deleteOutboxOfThread(threads.outbox, id);
       }),
     importThread: (exported) =>
       write(exported.id, () => {
@@ -337,13 +358,23 @@ function createLongTermStore(
   };
 }
 
+function createSchedules(threads: Threads, self: Owner, { write }: WriteQueue): Schedules {
+  return {
+    get: (id) => read(self, () => threads.schedules.get(id)),
+    list: (filter = {}) => read(self, () => listSchedules(threads, filter)),
+    put: (put) => write(() => putSchedule(threads, put)),
+    delete: (id) => write(() => threads.schedules.delete(id)),
+  };
+}
+
 function claimThread(threads: Threads, self: Owner, request: ClaimRequest): Claim {
   const { graph, version, shape, at } = request;
   checkId("thread", request.thread);
   if (request.branch !== undefined) checkId("branch", request.branch);
   const known = threads.get(request.thread);
   if (known === undefined && request.mustExist === true) throw createUnknownThreadError(request.thread);
-  if (known?.owner?.alive === true) throw createBusyError(request.thread);
+  if (known?.owner?.alive === true && (known.owner === self || request.claim !== "force"))
+    throw createBusyError(request.thread);
   const writer = { graph, version, shape };
   const { thread: id, branch: headBranch = "main", keySalt = "", tenant, owner } = request;
   checkParties("run", { tenant, owner });
@@ -359,7 +390,7 @@ function claimThread(threads: Threads, self: Owner, request: ClaimRequest): Clai
   }
   threads.set(thread.id, thread);
   saveOutline(threads, writer, request.outline);
-  const recovered = thread.owner !== undefined;
+  const previousOwner = known === undefined ? "new" : replaceOwner(known);
   thread.owner = self;
   thread.writer = writer;
   thread.writtenBy ??= writer;
@@ -375,8 +406,16 @@ function claimThread(threads: Threads, self: Owner, request: ClaimRequest): Clai
     writtenBy: head?.writtenBy ?? writer,
     head: toCheckpointRow(head?.checkpoint),
     run: namespace.run === undefined ? undefined : thread.runs.get(namespace.run)?.row,
-    recovered,
+    previousOwner,
     ...countInputs(thread),
     ...(threads.now === undefined ? {} : { at: threads.now() }),
   };
+}
+
+/** Records a displaced owner of a thread; returns the kind of the previous owner. */
+function replaceOwner(thread: Thread): PreviousOwner {
+  const { owner } = thread;
+  thread.displaced = [...thread.displaced, ...(owner === undefined ? [] : [owner])].filter(({ alive }) => alive);
+  if (thread.displaced.length > 0) return "displaced";
+  return owner === undefined ? "released" : "dead";
 }

@@ -20,6 +20,7 @@ import {
 } from "../../checkpoint/codec/saved-state.ts";
 import { emptyControl, parseControl } from "../../checkpoint/control.ts";
 import type { EventRow } from "../../checkpoint/event.ts";
+import { type ClaimMode, isOwnerLost } from "../../checkpoint/previous-owner.ts";
 import type { Claim, Store } from "../../checkpoint/store.ts";
 import type { Graph } from "../../compile/graph.ts";
 import { checkpointFormat, getPlan, type Plan, parseFormat } from "../../compile/plan.ts";
@@ -85,6 +86,8 @@ export interface OpenSessionOptions {
   readonly onIncompatible?: "parks" | "refused";
   /** True when no body runs, so no context is needed. */
   readonly needsNoContext?: boolean;
+  /** Claim of a thread with a live owner. Default `free`. */
+  readonly claim?: ClaimMode | undefined;
 }
 
 /** Returns the given thread id after validation, or a new id. */
@@ -106,7 +109,14 @@ export function getCodec({ codec = plainCodec }: CommonOptions): Codec {
 export async function openSession(opening: OpenSessionOptions): Promise<Session> {
   const session = await claimSession(opening);
   opening.events.getState = () => toPublicState(session.position.plan, session.progress.state);
+  publishEvents(opening, session);
   return session;
+}
+
+function publishEvents({ events, thread }: OpenSessionOptions, { position: { run }, journal, env }: Session): void {
+  if (journal.saved === undefined) return;
+  const { epoch, nextSeq } = journal.saved.claim;
+  events.startPublishing({ thread, run: run.id, branch: run.branch, epoch, seq: nextSeq - 1, world: env.world });
 }
 
 async function claimSession(opening: OpenSessionOptions): Promise<Session> {
@@ -131,6 +141,7 @@ async function claimSession(opening: OpenSessionOptions): Promise<Session> {
     tenant: opening.labels?.tenant,
     owner: opening.labels?.owner,
     startsRun: opening.claimsOnCommit,
+    claim: opening.claim,
   });
   const { world, skewMs } = followStoreClock(env.world, claim);
   let older: Graph;
@@ -336,7 +347,7 @@ async function loadSession(
       arrivals: { version: claim.messages === 0 ? 0 : 1 },
       pauseRequests: new Set(),
       pause: (reason) => (events.handle as RunHandle<unknown> | undefined)?.drain(reason),
-      recoveredNamespaces: claim.recovered ? new Set() : undefined,
+      takenNamespaces: isOwnerLost(claim.previousOwner) ? new Set() : undefined,
       onceEffects: createOnceEffects(),
       unsavedOutcomes: new Map(),
       run,
@@ -351,6 +362,7 @@ async function loadSession(
     interrupts: new Map(interrupts.filter((row) => row.step === head?.step).map((row) => [row.id, row])),
     pending: new Map(),
     starts: new Set(),
+    plannedStarts: new Map(),
     flushing: false,
   };
   closeLoadedAttempts(saved);

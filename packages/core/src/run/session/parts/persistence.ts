@@ -27,6 +27,13 @@ export interface PendingEffect {
   readonly artifacts?: readonly ArtifactWrite[] | undefined;
 }
 
+/** Start of a `once` tool call, committed with the superstep that decided the call. */
+export interface PlannedStart {
+  readonly row: EffectRow;
+  /** Arguments, parsed by the schema of the tool. */
+  readonly args: unknown;
+}
+
 /** Persistence of a session; undefined for a run without a store. */
 export interface Persistence {
   readonly store: Store;
@@ -47,6 +54,8 @@ export interface Persistence {
   readonly pending: Map<string, PendingEffect>;
   /** Starts of `once` effects being committed. */
   readonly starts: Set<Promise<void>>;
+  /** Starts of tool calls that are durable with the superstep before, by journal key, until the call takes its start. */
+  readonly plannedStarts: Map<string, PlannedStart>;
   flushing: boolean;
 }
 
@@ -78,8 +87,8 @@ export interface ActiveThread extends Sequence {
   readonly pauseRequests: Set<string>;
   /** Stops the run at its next boundary. */
   readonly pause: (reason: string) => void;
-  /** Namespaces loaded by this session since it claimed the thread of a dead owner; undefined for another claim. */
-  readonly recoveredNamespaces: Set<string> | undefined;
+  /** Namespaces loaded by this session since it claimed the thread of a dead or displaced owner; undefined for another claim. */
+  readonly takenNamespaces: Set<string> | undefined;
   /** `once` effects in progress. */
   readonly onceEffects: OnceEffects;
   /** Finished effects whose commit failed, by namespace and journal key. */
