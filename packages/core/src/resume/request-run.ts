@@ -7,7 +7,7 @@ import type { RunRow, RunStatus } from "../checkpoint/checkpoint.ts";
 import type { RunRequest, RunRequestKind, RunRequestOutcome } from "../checkpoint/run-request.ts";
 import type { Store } from "../checkpoint/store.ts";
 import { finishRequestedRun } from "../run/finish-requested-run.ts";
-import { leaveQueue, startWaitingRun } from "../run/queue.ts";
+import { leaveQueue } from "../run/queue.ts";
 import { checkCodecOption, checkStoreOption, checkWorldOption } from "../run/session/options/check-run-options.ts";
 import { type ActiveRun, getThreadRegistry } from "../run/session/thread-registry.ts";
 import { getCodec, getWorld } from "../run/task/open-session.ts";
@@ -79,7 +79,6 @@ export async function requestRun(store: Store, given: GivenRequest): Promise<Req
   const base = { thread, branch: row.branch, run: row.id, ...(request === undefined ? {} : { request }) };
   if (outcome.isNew && request === undefined) {
     leaveQueue(store, row);
-    await startWaitingRun(store, thread, world);
     return { ...base, status: "cancelled", runStatus: row.status };
   }
   if (request === undefined || request.handled === true) return { ...base, status: "unchanged", runStatus: row.status };
@@ -90,7 +89,6 @@ export async function requestRun(store: Store, given: GivenRequest): Promise<Req
   }
   const end = await finishRequestedRun({ store, world, codec: getCodec(toCommonOptions(given)), thread });
   if (end.kind !== "finished" || end.run.id !== row.id) return { ...base, status: "requested", runStatus: row.status };
-  await startWaitingRun(store, thread, world);
   const { status } = end.run;
   return { ...base, status: status === "cancelled" || status === "paused" ? status : "unchanged", runStatus: status };
 }

@@ -3,7 +3,6 @@ import { toErrorRecord } from "../base/errors.ts";
 import type { RunRow } from "../checkpoint/checkpoint.ts";
 import type { Store } from "../checkpoint/store.ts";
 import { finishRequestedRun } from "../run/finish-requested-run.ts";
-import { startWaitingRun } from "../run/queue.ts";
 import { getCodec, getWorld } from "../run/task/open-session.ts";
 import type { ServingOptions } from "./serving.ts";
 
@@ -26,8 +25,7 @@ export async function finishRequestedRuns(options: ServingOptions, requested: re
   const world = getWorld(options);
   for (const { thread } of requested) {
     try {
-      const end = await finishRequestedRun({ store, world, codec: getCodec(options), thread });
-      if (end.kind === "finished") await startWaitingRun(store, thread, world);
+      await finishRequestedRun({ store, world, codec: getCodec(options), thread });
     } catch (error) {
       world.log("warn", "a request of a run could not be handled", { thread, error: toErrorRecord(error) });
     }

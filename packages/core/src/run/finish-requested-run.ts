@@ -121,7 +121,7 @@ function createEvent(
 async function listTimerDrops({ store, thread }: RequestedThread, branch: string): Promise<readonly TimerChange[]> {
   const timers = await store.timers({ thread });
   return timers
-    .filter((timer) => timer.branch === branch)
+    .filter((timer) => timer.branch === branch && timer.kind !== "start")
     .map(({ id, generation }: TimerRow) => ({ drop: { id, generation } }));
 }
 

@@ -4,7 +4,6 @@
  */
 
 import { describeFailure, isStatewrightError, type StatewrightError, toErrorRecord } from "../base/errors.ts";
-import type { World } from "../base/world.ts";
 import { checkThread } from "../checkpoint/check-writer.ts";
 import type { RunRow, RunStatus } from "../checkpoint/checkpoint.ts";
 import { inQueue } from "../checkpoint/delayed-run.ts";
@@ -661,18 +660,4 @@ function waitForTurn(
 /** Resolves the caller in this process that waits for a run which has left the queue. */
 export function leaveQueue(store: Store, run: RunRow): void {
   getThreadRegistry(store).waiting.get(toRunKey(run))?.detach();
-}
-
-/** Starts the next queued run of a thread if its caller waits in this process. Never rejects. */
-export async function startWaitingRun(store: Store, thread: string, world: World): Promise<void> {
-  if (isThreadActive(store, thread) || listWaitingRuns(store, thread).length === 0) return;
-  try {
-    for await (const next of streamStartableRuns(store, thread)) {
-      const waiting = getThreadRegistry(store).waiting.get(toRunKey(next));
-      waiting?.start();
-      if (waiting !== undefined) return;
-    }
-  } catch (error) {
-    world.log("warn", "the next queued run of a thread could not be started", { thread, error: toErrorRecord(error) });
-  }
 }

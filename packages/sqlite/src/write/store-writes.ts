@@ -52,7 +52,11 @@ export function createStoreWrites(parts: StoreParts): StoreWrites {
         watch.isActive()
           ? (failure, counts) => {
               onCommitted(failure, counts);
-              if (failure === undefined && isVisible(commit)) watch.report(commit.thread, "change");
+              if (failure !== undefined) return;
+              if (isVisible(commit)) watch.report(commit.thread, "change");
+              // The next queued run can start, although no owner starts it.
+              if (commit.handledRequests !== undefined && counts !== undefined && counts.queued > 0)
+                watch.report(commit.thread, "input");
             }
           : onCommitted,
       ),

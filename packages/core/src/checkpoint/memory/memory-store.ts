@@ -310,6 +310,8 @@ function createWrites(threads: Threads, self: Owner, { add, write: enqueue }: Wr
           saveForSnapshots(threads, commit.thread);
           counts = applyCommit(threads, self, commit);
           if (isVisible(commit)) threads.hints.record(commit.thread, "change");
+          // The next queued run can start, although no owner starts it.
+          if (commit.handledRequests !== undefined && counts.queued > 0) threads.hints.record(commit.thread, "input");
         },
         (failure) => onCommitted(failure, counts),
       );
