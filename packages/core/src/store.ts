@@ -41,12 +41,15 @@ export {
 } from "./checkpoint/journal.ts";
 export * as retentionRules from "./checkpoint/retention.ts";
 export * as storeRules from "./checkpoint/rules.ts";
+export * as claimRules from "./checkpoint/run-claims.ts";
 export type {
   BranchWrite,
   ChannelRows,
   CheckpointWithDeltas,
   CheckpointWrite,
   Claim,
+  ClaimedRun,
+  ClaimingGraph,
   ClaimRequest,
   Commit,
   ListedRunRow,
@@ -56,6 +59,7 @@ export type {
   PruneWrite,
   QueuedThread,
   QueueWrite,
+  RunClaimRequest,
   RunCountFilter,
   RunCounts,
   RunFilter,
@@ -69,6 +73,7 @@ export type {
   ThreadPatch,
   ThreadRow,
   ThreadWrite,
+  TimerClaimRequest,
 } from "./checkpoint/store.ts";
 export type {
   ChangeRow,

@@ -189,6 +189,8 @@ export interface RunRow {
   readonly input?: string | undefined;
   /** Time of queueing; absent for a run that was never queued. */
   readonly queuedAt?: number | undefined;
+  /** Priority in the queue: an integer, higher first. Default 0. */
+  readonly priority?: number | undefined;
   /** For a queued run: the run to pre-empt, and how. */
   readonly stops?: { readonly run: string; readonly how: StopKind } | undefined;
   /** Number of recoveries after process deaths since the thread reached checkpoint `at`. */

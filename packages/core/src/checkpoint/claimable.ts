@@ -11,7 +11,10 @@ import type { RunRow } from "./checkpoint.ts";
  * incompatible. `notified`: a waiting or paused run of a thread without a live owner, with an undelivered event in the
  * inbox of its branch.
  */
-export type ClaimableKind = "queued" | "crashed" | "drained" | "incompatible" | "notified";
+export type ClaimableKind = (typeof claimableKinds)[number];
+
+/** All kinds of claimable runs. */
+export const claimableKinds = ["queued", "crashed", "drained", "incompatible", "notified"] as const;
 
 /** Page of claimable runs, in a store-defined order. */
 export interface ClaimablePage {

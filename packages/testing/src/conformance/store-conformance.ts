@@ -12,6 +12,7 @@ import { inboxTests } from "./inbox.ts";
 import { interruptTests } from "./interrupts.ts";
 import { longTermTests } from "./long-term.ts";
 import { queueTests } from "./queue.ts";
+import { runClaimTests } from "./run-claims.ts";
 import {
   commitWrite,
   createCheckpoint,
@@ -566,6 +567,7 @@ export const storeConformance: readonly StoreTest[] = [
 
   ...interruptTests,
   ...claimableTests,
+  ...runClaimTests,
   ...clockTests,
   ...queueTests,
   ...longTermTests,

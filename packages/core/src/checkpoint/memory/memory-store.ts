@@ -4,25 +4,18 @@
  * Writes are queued and applied together in the next microtask, so that `onCommitted` never runs inside `commit`.
  */
 import type { StatewrightError } from "../../base/errors.ts";
-import { checkId } from "../../base/ids.ts";
 import { createMemoryLongTerm } from "../../long-term/memory-long-term.ts";
 import { checkVectors } from "../../long-term/rules.ts";
 import type { LongTermVectors } from "../../long-term/vectors.ts";
 import { toVersionKey } from "../export/list-graph-versions.ts";
-import {
-  checkKeys,
-  createBusyError,
-  createClosedError,
-  createThreadExistsError,
-  createUnknownBranchError,
-  createUnknownThreadError,
-} from "../rules.ts";
-import type { Claim, ClaimRequest, Store, StoreReads } from "../store.ts";
-import { checkParties, checkTenant, toThreadDetails } from "../thread-rules.ts";
+import { checkKeys, createBusyError, createClosedError, createThreadExistsError } from "../rules.ts";
+import type { Store, StoreReads } from "../store.ts";
+import type { TimerRow } from "../timer.ts";
 import { createCrashedError } from "./crashed-error.ts";
 import { listEvents, listHistory, loadChannels, toCheckpointRow } from "./memory-checkpoints.ts";
+import { claimRuns, claimThread, claimTimers } from "./memory-claims.ts";
 import { applyCommit, listWaiting, postMessage } from "./memory-commit.ts";
-import { insertThread, saveOutline, toThreadExport } from "./memory-export.ts";
+import { insertThread, toThreadExport } from "./memory-export.ts";
 import { forkBranch } from "./memory-fork.ts";
 import { listOpenInterrupts, listTimers } from "./memory-interrupts.ts";
 import { pruneMemoryThread } from "./memory-retention.ts";
@@ -31,8 +24,6 @@ import { readSnapshot, type SavedThreads, saveForSnapshots, type ThreadSource } 
 import { listNamespaces, listTimeline } from "./memory-supersteps.ts";
 import {
   createArtifactAccess,
-  createNamespace,
-  createThread,
   findNamespace,
   getThread,
   type Owner,
@@ -75,6 +66,8 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
     eventThreads: new Set<string>(),
     outlines: new Map<string, string>(),
     longTerm: createMemoryLongTerm(),
+    servedTenants: new Map<string, string>(),
+    timerClaims: new WeakMap<TimerRow, { readonly owner: Owner; readonly until: number }>(),
     snapshots: new Set<SavedThreads>(),
     now: options.now,
   });
@@ -246,6 +239,8 @@ type StoreWrites = Pick<
   | "createThread"
   | "updateThread"
   | "claim"
+  | "claimRuns"
+  | "claimTimers"
   | "commit"
   | "enqueue"
   | "dequeue"
@@ -266,6 +261,8 @@ function createWrites(threads: Threads, self: Owner, { add, write: enqueue }: Wr
     createThread: (put) => write(put.thread, () => putThread(threads, put)),
     updateThread: (id, patch) => write(id, () => patchThread(threads, id, patch)),
     claim: (request) => write(request.thread, () => claimThread(threads, self, request)),
+    claimRuns: (request) => enqueue(() => claimRuns(threads, self, request)),
+    claimTimers: (request) => enqueue(() => claimTimers(threads, self, request)),
     commit: (commit, onCommitted) => {
       let queued: number | undefined;
       add(
@@ -309,49 +306,5 @@ function createLongTermStore(
     write: (changes, at) => write(() => longTerm.apply(changes, at)),
     refresh: (touches) => write(() => longTerm.refresh(touches)),
     sweep: (at, limit) => write(() => longTerm.sweep(at, limit)),
-  };
-}
-
-function claimThread(threads: Threads, self: Owner, request: ClaimRequest): Claim {
-  const { graph, version, shape, at } = request;
-  checkId("thread", request.thread);
-  if (request.branch !== undefined) checkId("branch", request.branch);
-  const known = threads.get(request.thread);
-  if (known === undefined && request.mustExist === true) throw createUnknownThreadError(request.thread);
-  if (known?.owner?.alive === true) throw createBusyError(request.thread);
-  const writer = { graph, version, shape };
-  const { thread: id, branch: headBranch = "main", keySalt = "", tenant, owner } = request;
-  checkParties("run", { tenant, owner });
-  if (known !== undefined) checkTenant("run", { id, tenant: known.details.tenant }, tenant);
-  const details = toThreadDetails({ tenant, owner });
-  const thread = known ?? createThread({ id, headBranch, createdAt: at, keySalt, details }, writer);
-  const name = request.branch ?? thread.headBranch;
-  let namespace = thread.namespaces.get(name);
-  if (namespace === undefined) {
-    if (known !== undefined && request.mustExist === true) throw createUnknownBranchError(request.thread, name);
-    namespace = createNamespace(name, undefined, undefined);
-    thread.namespaces.set(name, namespace);
-  }
-  threads.set(thread.id, thread);
-  saveOutline(threads, writer, request.outline);
-  const recovered = thread.owner !== undefined;
-  thread.owner = self;
-  thread.writer = writer;
-  thread.writtenBy ??= writer;
-  thread.epoch += 1;
-  const head = namespace.checkpoints.at(-1);
-  return {
-    epoch: thread.epoch,
-    keySalt: thread.keySalt,
-    ...(thread.details.tenant === undefined ? {} : { tenant: thread.details.tenant }),
-    branch: name,
-    nextSeq: thread.seq + 1,
-    nextCheckpoint: thread.checkpoint + 1,
-    writtenBy: head?.writtenBy ?? writer,
-    head: toCheckpointRow(head?.checkpoint),
-    run: namespace.run === undefined ? undefined : thread.runs.get(namespace.run)?.row,
-    recovered,
-    queued: thread.queued,
-    ...(threads.now === undefined ? {} : { at: threads.now() }),
   };
 }
