@@ -47,7 +47,10 @@ export class Queue {
     };
     if (this.#rows.runs.find(state.key, run.id) !== undefined || this.#rows.runs.isQueued(run.id))
       throw storeRules.createRunExistsError(row);
-    this.#rows.runs.insert({ key: state.key, cipher: this.#reader.ciphers.get(thread) }, namespace.key, row, 0);
+    const preempts = newest === undefined ? undefined : (namespace.run ?? undefined);
+    const cipher = this.#reader.ciphers.get(thread);
+    this.#rows.runs.insert({ key: state.key, cipher }, namespace.key, row, { epoch: 0, preempts });
+    this.#rows.runs.refreshTurn(state.key, namespace.key);
     this.#rows.threads.countQueued(state.key, 1);
     return row;
   }
@@ -85,6 +88,7 @@ export class Queue {
     if (state === undefined || known === undefined || row === undefined) return false;
     const { more } = toRunPayload(this.#reader.ciphers.get(thread), { ...row, reason });
     this.#rows.runs.cancelQueued(known.key, at, more);
+    this.#rows.runs.refreshTurn(state.key, known.branch);
     this.#rows.threads.countQueued(state.key, -1);
     return true;
   }

@@ -67,7 +67,12 @@ export class ThreadImport {
     }
     const run = threadExport.run === undefined ? undefined : runKeys.get(threadExport.run);
     if (run !== undefined) runs.setNewestOfThread(key, run);
-    threads.countQueued(key, threadExport.runs.filter(({ status }) => status === "queued").length);
+    const queued = threadExport.runs.filter(({ status }) => status === "queued");
+    for (const branch of new Set(queued.map((each) => each.branch))) {
+      const state = states.get(branch);
+      if (state !== undefined) runs.refreshTurn(key, state.key);
+    }
+    threads.countQueued(key, queued.length);
     const { seq, checkpoint, updatedAt: updated } = threadExport;
     threads.advance(key, { seq, checkpoint, updated });
   }
@@ -95,8 +100,10 @@ export class ThreadImport {
     const keys = new Map<string, number>();
     for (const run of runs) {
       const state = states.get(run.branch);
-      if (state !== undefined)
-        keys.set(run.id, this.#rows.runs.insert({ key, cipher }, state.key, { ...run, thread: id }, 0));
+      if (state === undefined) continue;
+      const preempts = run.stops === undefined ? undefined : keys.get(run.stops.run);
+      const row = { ...run, thread: id };
+      keys.set(run.id, this.#rows.runs.insert({ key, cipher }, state.key, row, { epoch: 0, preempts }));
     }
     return keys;
   }

@@ -175,6 +175,9 @@ export function claimTimers(threads: Threads, self: Owner, request: TimerClaimRe
     .filter((timer) => after === undefined || compareTimers(timer, after) > 0)
     .filter((timer) => isServed(timer) && isFree(timer))
     .slice(0, limit);
-  for (const timer of claimed) threads.timerClaims.set(timer, { owner: self, until });
+  for (const timer of claimed) {
+    const known = threads.timerClaims.get(timer);
+    if (known?.owner !== self || known.until <= dueBy) threads.timerClaims.set(timer, { owner: self, until });
+  }
   return claimed;
 }
