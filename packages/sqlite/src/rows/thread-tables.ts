@@ -39,8 +39,15 @@ export const threadTables: Readonly<Record<string, TableOwnership>> = {
   threads: { owner: "thread", where: "key = @key" },
 };
 
-/** Tables without an owner: bodies outside of the file, graph names shared by threads, the long-term store, owner processes and file settings. */
-export const sharedTables: readonly string[] = ["artifact_bodies", "graphs", "long_term", "owners", "settings"];
+/** Tables without an owner: bodies outside of the file, graph names shared by threads, the long-term store, owner processes, file settings and the rotation of tenants. */
+export const sharedTables: readonly string[] = [
+  "artifact_bodies",
+  "graphs",
+  "long_term",
+  "owners",
+  "settings",
+  "tenant_rotations",
+];
 
 export interface Eraser {
   /** Deletes all rows of a namespace except runs, which belong to the thread. */

@@ -67,6 +67,8 @@ export interface OpenSessionOptions {
   readonly mailbox?: InboxBuffer;
   /** Stops the run in favour of an input from another process. */
   readonly stop?: (reason: Preemption) => void;
+  /** Claim of the thread for this graph, made before. Used once; released if the session cannot be opened. */
+  readonly claim?: Claim | undefined;
   /** Queued run to start, unless the run before it is unfinished. */
   readonly queued?: RunRow;
   /** True for an automatic recovery after a crash of the process; recoveries are counted. */
@@ -111,27 +113,11 @@ export async function openSession(opening: OpenSessionOptions): Promise<Session>
 
 async function claimSession(opening: OpenSessionOptions): Promise<Session> {
   const { graph, options, thread } = opening;
-  const plan = getPlan(graph);
-  const env = createEnvironment(opening);
+  const { env, kernel } = await createBase(opening);
   const { codec } = env;
-  const kernel = getRunKernel(graph, opening.events);
   if (options.store === undefined) return createUnsavedSession(opening, { env, kernel });
   const { store } = options;
-  if (!opening.mustExist && options.branch !== undefined) await checkBranchGraph(store, thread, graph);
-  const claim = await store.claim({
-    thread,
-    branch: opening.queued?.branch ?? options.branch,
-    graph: graph.name,
-    version: graph.version,
-    shape: plan.shape,
-    outline: plan.outline,
-    at: env.world.clock.now(),
-    keySalt: toKeySalt(opening),
-    mustExist: opening.mustExist,
-    tenant: opening.labels?.tenant,
-    owner: opening.labels?.owner,
-    startsRun: opening.claimsOnCommit,
-  });
+  const claim = opening.claim ?? (await claimThread(opening, store, env.world));
   const { world, skewMs } = followStoreClock(env.world, claim);
   let older: Graph;
   try {
@@ -149,7 +135,40 @@ async function claimSession(opening: OpenSessionOptions): Promise<Session> {
     throw error;
   }
   await release(store, thread, claim, { world });
-  return claimSession({ ...opening, graph: older, options: { ...options, older: [], migrations: [] } });
+  const resolved = { graph: older, claim: undefined, options: { ...options, older: [], migrations: [] } };
+  return claimSession({ ...opening, ...resolved });
+}
+
+/** Creates what needs no claim. Releases the claim made before when the options are invalid. */
+async function createBase(opening: OpenSessionOptions): Promise<SessionBase> {
+  const { graph, options, thread, claim } = opening;
+  try {
+    return { env: createEnvironment(opening), kernel: getRunKernel(graph, opening.events) };
+  } catch (error) {
+    if (claim !== undefined && options.store !== undefined)
+      await release(options.store, thread, claim, { world: getWorld(options) });
+    throw error;
+  }
+}
+
+async function claimThread(opening: OpenSessionOptions, store: Store, world: World): Promise<Claim> {
+  const { graph, options, thread } = opening;
+  const { shape, outline } = getPlan(graph);
+  if (!opening.mustExist && options.branch !== undefined) await checkBranchGraph(store, thread, graph);
+  return await store.claim({
+    thread,
+    branch: opening.queued?.branch ?? options.branch,
+    graph: graph.name,
+    version: graph.version,
+    shape,
+    outline,
+    at: world.clock.now(),
+    keySalt: toKeySalt(opening),
+    mustExist: opening.mustExist,
+    tenant: opening.labels?.tenant,
+    owner: opening.labels?.owner,
+    startsRun: opening.claimsOnCommit,
+  });
 }
 
 /** Throws when the thread belongs to another graph. A claim creates a missing branch, so this check comes first. */
