@@ -24,6 +24,7 @@ import { Artifacts } from "./write/artifacts.ts";
 import { ClaimRegistry } from "./write/claim-registry.ts";
 import { LongTermTable } from "./write/long-term.ts";
 import { PrunedRanges } from "./write/pruned-ranges.ts";
+import { ScheduleTable } from "./write/schedule-table.ts";
 import { Transactions } from "./write/transactions.ts";
 import { createWriter, type Writer } from "./write/writer.ts";
 
@@ -49,6 +50,7 @@ export interface StoreParts {
   /** Reads a body outside of the file. Throws `invalid_option` without the option, `store_corrupt`. */
   readonly readOutside: (body: OutsideBody, range?: ByteRange) => Promise<Uint8Array>;
   readonly items: LongTermTable;
+  readonly schedules: ScheduleTable;
   /** Applies changes of the long-term store, and overwrites deleted data. */
   readonly applyLongTerm: LongTermTable["apply"];
   readonly exportThread: ReturnType<typeof createThreadExporter>;
@@ -65,7 +67,9 @@ export function createStoreParts({ db, file }: OpenedDatabase, options: Resolved
     (text: string) =>
     (fault: StatewrightError): void =>
       world.log("error", text, { ...fault.place, error: fault.message });
-  const reader = createReader(db, storeCipher, logFault("a list skipped a damaged row"));
+  const onFault = logFault("a list skipped a damaged row");
+  const reader = createReader(db, storeCipher, onFault);
+  const schedules = new ScheduleTable(db, storeCipher, onFault);
   const artifacts = new Artifacts(db, {
     getCipher: (thread) => reader.ciphers.get(thread),
     putsOutside: artifactBodies !== undefined,
@@ -116,9 +120,13 @@ export function createStoreParts({ db, file }: OpenedDatabase, options: Resolved
     outside,
     readOutside,
     items,
+    schedules,
     applyLongTerm,
     exportThread: createThreadExporter(db, { reader, prunedRanges, artifacts }),
     reencryption,
-    verifier: new Verifier(db, { reader, prunedRanges, reencryption, artifacts, readOutside, longTerm: items }),
+    verifier: new Verifier(db, {
+      ...{ reader, prunedRanges, reencryption, artifacts, readOutside },
+      ...{ longTerm: items, schedules },
+    }),
   };
 }

@@ -14,6 +14,7 @@ const runClaimKeys = listOptionNames<RunClaimRequest>({
 });
 const timerClaimKeys = listOptionNames<TimerClaimRequest>({
   graphs: true,
+  kinds: true,
   dueBy: true,
   until: true,
   limit: true,

@@ -75,7 +75,9 @@ export function createClaimScanner(parts: ClaimScannerParts): PendingWorkScanner
     if (caller === undefined) return await cancel();
     const start = async (): Promise<RunHandle<unknown>> => {
       const handle =
-        kind === "queued" ? launchQueued(caller, run, claim) : continueRun(caller, run, { parkAfter, claim });
+        kind === "queued"
+          ? launchQueued(caller, run, claim)
+          : continueRun(caller, run, { parkAfter, heldClaim: claim });
       track(handle);
       watchStart(run, handle);
       return handle;

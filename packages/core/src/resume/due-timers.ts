@@ -4,7 +4,7 @@ import type { RunRow } from "../checkpoint/checkpoint.ts";
 import { readStoreTime } from "../checkpoint/read-store-time.ts";
 import { getBranchName } from "../checkpoint/rules.ts";
 import type { ClaimingGraph, Store } from "../checkpoint/store.ts";
-import type { TimerRow } from "../checkpoint/timer.ts";
+import type { TimerKind, TimerRow } from "../checkpoint/timer.ts";
 import { isResting } from "./notified-runs.ts";
 
 /** Time after which another process may work on a timer that this process has not fired, in milliseconds. */
@@ -12,6 +12,9 @@ const claimMs = 60_000;
 
 /** Timers of one page. */
 const pageSize = 500;
+
+/** Timers that resume a run. */
+const kinds: readonly TimerKind[] = ["after", "expiry", "wake"];
 
 export interface DueTimers {
   /** Returns the runs with a due timer of the next page, each once. A run paused by a user is left out. */
@@ -32,8 +35,8 @@ export function createDueTimers({
 
   async function listTimers(): Promise<readonly TimerRow[]> {
     const dueBy = await readStoreTime(store, world);
-    if (store.claimTimers === undefined) return await store.timers({ dueBy });
-    const page = await store.claimTimers({ graphs, dueBy, until: dueBy + claimMs, limit: pageSize, after });
+    if (store.claimTimers === undefined) return await store.timers({ kinds, dueBy });
+    const page = await store.claimTimers({ graphs, kinds, dueBy, until: dueBy + claimMs, limit: pageSize, after });
     after = page.length < pageSize ? undefined : page.at(-1);
     return page;
   }
@@ -42,7 +45,7 @@ export function createDueTimers({
 }
 
 async function listDueRuns(store: Store, timers: readonly TimerRow[]): Promise<readonly RunRow[]> {
-  const branches = new Map(timers.filter(canWakeRun).map((row) => [`${row.thread} ${getBranchName(row.branch)}`, row]));
+  const branches = new Map(timers.map((row) => [`${row.thread} ${getBranchName(row.branch)}`, row]));
   const rows = await Promise.all(
     [...branches.values()].map(async (timer) => {
       const resting = await store.runs({ thread: timer.thread, status: ["waiting", "paused"] });
@@ -50,13 +53,4 @@ async function listDueRuns(store: Store, timers: readonly TimerRow[]): Promise<r
     }),
   );
   return rows.flat();
-}
-
-/** Returns true if a due timer resumes its run. */
-function canWakeRun({ kind }: TimerRow): boolean {
-  switch (kind) {
-    case "after":
-    case "expiry":
-      return true;
-  }
 }

@@ -73,7 +73,7 @@ export function createScanSchedule({
       const now = await readStoreTime(store, world);
       // Read after the answer of the store: the alarm is late by the time of the answer, and never early.
       const aheadMs = now - world.clock.now();
-      const next = (await store.timers({ limit: 100 })).find(({ dueAt }) => dueAt > now);
+      const [next] = await store.timers({ dueAfter: now, limit: 1 });
       cancelAlarm();
       cancelAlarm = ignore;
       if (next !== undefined && isServing()) cancelAlarm = world.schedule.at(next.dueAt - aheadMs, schedule.request);

@@ -6,7 +6,9 @@
 import { describeFailure, isStatewrightError, type StatewrightError, toErrorRecord } from "../base/errors.ts";
 import { checkThread } from "../checkpoint/check-writer.ts";
 import type { RunRow, RunStatus } from "../checkpoint/checkpoint.ts";
+import { inQueue } from "../checkpoint/delayed-run.ts";
 import type { InboxMessage } from "../checkpoint/inbox-message.ts";
+import type { ClaimMode } from "../checkpoint/previous-owner.ts";
 import type { Claim, QueueWrite, Store } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/graph.ts";
 import { getPlan } from "../compile/plan.ts";
@@ -47,6 +49,8 @@ export interface Caller {
   readonly options: CommonOptions & BreakpointOption<string> & { readonly context?: unknown };
   /** Host of runs without a waiting caller, such as an engine. */
   readonly host?: RunHost | undefined;
+  /** Claim of a thread with a live owner. Default `free`. */
+  readonly claim?: ClaimMode | undefined;
 }
 
 /** Host of runs that an engine starts itself. */
@@ -289,7 +293,7 @@ export async function isBranchBusy(store: Store, thread: string, branch: string 
 /** Finds the first queued run of a thread or of a branch, independent of the length of the queue. */
 export async function findFirstQueued(store: Store, thread: string, branch?: string): Promise<RunRow | undefined> {
   const place = branch === undefined ? { thread } : { thread, branch };
-  const [first] = await store.runs({ ...place, status: "queued", order: "oldest", limit: 1 });
+  const [first] = await store.runs({ ...place, ...inQueue, order: "oldest", limit: 1 });
   return first;
 }
 
@@ -303,7 +307,7 @@ async function* streamStartableRuns(store: Store, thread: string): AsyncGenerato
   const openRuns = await store.runs({ thread, status: unfinishedStatuses });
   const isFirstFree = openRuns.every(({ branch }) => branch !== first.branch);
   if (isFirstFree) yield first;
-  const queued = await store.runs({ thread, status: "queued", order: "oldest" });
+  const queued = await store.runs({ thread, ...inQueue, order: "oldest" });
   yield* queued.filter(({ id, branch }) => {
     if (isFirstFree && id === first.id) return false;
     if (queued.find((each) => each.branch === branch)?.id !== id) return false;
@@ -320,12 +324,12 @@ function toDetachedCaller({ graph, options }: Caller): Caller {
 }
 
 /** Starts a queued run, with the claim of its thread if `claimRuns` made one. */
-export function launchQueued(caller: CallerWithStore, row: RunRow, claim?: Claim): RunHandle<unknown> {
+export function launchQueued(caller: CallerWithStore, row: RunRow, heldClaim?: Claim): RunHandle<unknown> {
   const { options, host } = caller;
   const world = getWorld(options);
   const starting = registerStarting(options.store, row);
   const handle = launch<unknown, unknown>(options, row.thread, row.id, (events, stops) =>
-    startQueued(caller, row, events, { stops, waitAgain: () => getCurrentOutcome(caller, row), starting, claim }),
+    startQueued(caller, row, events, { stops, waitAgain: () => getCurrentOutcome(caller, row), starting, heldClaim }),
   );
   handle.result.catch((error: unknown) => {
     // Another process has started the run, and reports its end.
@@ -362,7 +366,7 @@ interface StartQueuedOptions {
   readonly stops: RunControls;
   readonly waitAgain: () => Promise<RunResult<State>>;
   readonly starting?: ReturnType<typeof registerStarting> | undefined;
-  readonly claim?: Claim | undefined;
+  readonly heldClaim?: Claim | undefined;
 }
 
 /**
@@ -374,18 +378,19 @@ async function startQueued(
   caller: CallerWithStore,
   row: RunRow,
   events: EventStream,
-  { stops, waitAgain, starting = registerStarting(caller.options.store, row), claim }: StartQueuedOptions,
+  { stops, waitAgain, starting = registerStarting(caller.options.store, row), heldClaim }: StartQueuedOptions,
 ): Promise<RunResult<State>> {
   const { graph, options } = caller;
   const { store } = options;
   const { thread } = row;
   const opening = {
     ...{ programs, graph, options, thread, runId: row.id, events, ...stops, queued: row, mustExist: true },
+    claim: caller.claim,
     onIncompatible: "parks",
   } as const;
   const isStopped = (): boolean => stops.drain.aborted || stops.abort.signal.aborted;
   let result: Promise<RunResult<State>> | undefined;
-  let unusedClaim = claim;
+  let unusedClaim = heldClaim;
   /** True when other queued runs may be startable now. */
   let mayUnblockOthers = false;
   try {
@@ -394,7 +399,7 @@ async function startQueued(
       result === undefined && !isStopped() && (turn === "ended" || starting.needsRecheck);
     ) {
       starting.needsRecheck = false;
-      const opened = openIfNext({ ...opening, claim: unusedClaim }, row);
+      const opened = openIfNext({ ...opening, heldClaim: unusedClaim }, row);
       unusedClaim = undefined;
       turn = await opened;
       mayUnblockOthers ||= turn === "ended" || turn === "later";
@@ -448,7 +453,7 @@ async function openIfNext(opening: OpenSessionOptions, row: RunRow): Promise<Tur
   const session = await openUnlessBusy(opening);
   if (session === undefined) return "busy";
   const saved = session.journal.saved as Persistence;
-  const turn = await resolveTurn(session, saved, row, opening.claim === undefined ? "unknown" : "first");
+  const turn = await resolveTurn(session, saved, row, opening.heldClaim === undefined ? "unknown" : "first");
   return turn === "now" ? { session, saved } : turn;
 }
 
@@ -477,7 +482,7 @@ async function resolveTurn(
     if (current === undefined || !isUnfinished(current)) {
       if (place === "first" || (await findFirstQueued(store, thread, branch))?.id === id) return "now";
     } else {
-      const queued = await store.runs({ thread, branch, status: "queued", order: "oldest" });
+      const queued = await store.runs({ thread, branch, ...inQueue, order: "oldest" });
       const next = queued.find(({ stops }) => stops?.run === current.id);
       if (next?.stops !== undefined) {
         await finishPreempted(session, saved, current, Preemption.createForInput(next.stops.how, next.id));
@@ -590,7 +595,10 @@ export async function waitInQueue(
   const world = getWorld(caller.options);
   events.announceRun?.(row.id);
   if (events.hasReaders())
-    events.emit({ type: "run.queued", run: row.id, thread, branch: row.branch, seq: 0, at: world.clock.now() });
+    events.emit(
+      { type: "run.queued", run: row.id, thread, branch: row.branch, seq: 0, at: world.clock.now() },
+      "transient",
+    );
   if (!canRun(caller, row)) return await getCurrentOutcome(caller, row);
   stopPreempted(store, row);
   return await waitForTurn(caller, row, events, stops);

@@ -25,7 +25,7 @@ interface RecoverRunOptions {
   readonly stops: RunControls;
   readonly parkAfter?: number | undefined;
   /** Claim of the thread by `claimRuns`. */
-  readonly claim?: Claim | undefined;
+  readonly heldClaim?: Claim | undefined;
 }
 
 /**
@@ -36,7 +36,7 @@ export async function recoverRun(
   caller: CallerWithStore,
   row: RunRow,
   events: EventStream,
-  { stops, parkAfter = defaultParkAfter, claim }: RecoverRunOptions,
+  { stops, parkAfter = defaultParkAfter, heldClaim }: RecoverRunOptions,
 ): Promise<RunResult<State>> {
   const { graph, options } = caller;
   const { thread, branch } = row;
@@ -49,7 +49,8 @@ export async function recoverRun(
     events,
     ...stops,
     mustExist: true,
-    claim,
+    claim: caller.claim,
+    heldClaim,
   };
   const endStart = announceClaim(caller, options.store, thread);
   let result: Promise<RunResult<State>>;
@@ -84,11 +85,11 @@ const longestWaitMs = 1_000;
  */
 async function openWithRetry(opening: OpenSessionOptions, caller: CallerWithStore, row: RunRow): Promise<Session> {
   const { store } = caller.options;
-  let { claim } = opening;
+  let { heldClaim } = opening;
   for (let waitMs = firstWaitMs; ; waitMs *= 4) {
     try {
-      const session = openSession({ ...opening, claim });
-      claim = undefined;
+      const session = openSession({ ...opening, heldClaim });
+      heldClaim = undefined;
       return await session;
     } catch (error) {
       if (!isStatewrightError(error, "thread_busy") || waitMs > longestWaitMs) throw error;

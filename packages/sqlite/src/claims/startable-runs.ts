@@ -38,12 +38,15 @@ const inLane = " FROM runs r INDEXED BY startable_runs WHERE r.turn IS NOT NULL 
 
 const hasNoLivingOwner = " AND (t.owner IS NULL OR t.owner NOT IN (SELECT value FROM json_each(@living)))";
 
-const candidateColumns = "SELECT r.key, r.id, t.id AS thread, r.graph, r.version, r.branch";
+const candidateColumns = "SELECT r.key, r.id, t.id AS thread, r.graph, r.version, r.branch, r.thread AS threadKey";
 
-/** The newest run of its branch, of a served graph, and not pre-empted by a queued run. */
+const isServed =
+  " AND EXISTS (SELECT 1 FROM json_each(@graphs) g WHERE g.value ->> 0 = r.graph AND r.version <= g.value ->> 1)";
+
+/** A run without a living owner, of a served graph, and not pre-empted by a queued run. */
 const canContinue =
   hasNoLivingOwner +
-  " AND EXISTS (SELECT 1 FROM json_each(@graphs) g WHERE g.value ->> 0 = r.graph AND r.version <= g.value ->> 1)" +
+  isServed +
   " AND (t.queued = 0 OR NOT EXISTS (SELECT 1 FROM runs q INDEXED BY queued_runs WHERE q.thread = r.thread" +
   " AND q.status = 'queued' AND q.branch = r.branch AND q.turn IS NOT NULL))";
 
@@ -55,7 +58,7 @@ interface PageParameters {
   readonly limit: number;
 }
 
-type PageRow = RunCandidate & { readonly branch: number };
+type PageRow = RunCandidate & { readonly branch: number; readonly threadKey: number };
 
 function prepareStatements(db: Database) {
   return {
@@ -100,6 +103,16 @@ function prepareStatements(db: Database) {
         " WHERE m.kind = 'event' AND m.run = '' AND m.branch > @after AND r.status IN ('waiting', 'paused')" +
         canContinue +
         " GROUP BY m.branch ORDER BY m.branch LIMIT @limit",
+    ),
+    requested: db.prepare<[PageParameters], PageRow>(
+      candidateColumns +
+        " FROM threads t INDEXED BY threads_with_requests CROSS JOIN branches b INDEXED BY branches_of_thread" +
+        " ON b.thread = t.key AND instr(b.name, '/') = 0 CROSS JOIN requests q ON q.branch = b.key AND q.handled = 0" +
+        " CROSS JOIN runs r ON r.key = q.run WHERE t.requests > 0 AND t.key > @after" +
+        " AND r.status NOT IN ('queued', 'delayed', 'done', 'cancelled')" +
+        isServed +
+        hasNoLivingOwner +
+        " GROUP BY t.key HAVING min(r.key) > 0 ORDER BY t.key LIMIT @limit",
     ),
     served: db
       .prepare<[string, number], string>("SELECT tenant FROM tenant_rotations WHERE graphs = ? AND priority = ?")
@@ -219,21 +232,21 @@ export class StartableRuns {
       yield tenant;
   }
 
-  /** Selects crashed, drained, incompatible or notified runs, in the order of their start. */
+  /** Selects crashed, drained and incompatible runs by their start, notified and requested ones by their threads. */
   *#selectStarted(
     kind: Exclude<ClaimableKind, "queued">,
     { graphs }: RunClaimRequest,
     living: string,
   ): Generator<RunCandidate, void> {
     const served = JSON.stringify(graphs.map(({ name, version }) => [name, version]));
-    const query = kind === "notified" ? this.#sql.notified : this.#sql.ofStatus;
+    const query = kind === "notified" || kind === "requested" ? this.#sql[kind] : this.#sql.ofStatus;
     const stored = kind === "crashed" ? "running" : kind;
     for (let after = 0; ; ) {
       const page = query.all({ stored, after, living, graphs: served, limit: pageSize });
       for (const row of page) yield row;
       const last = page.at(-1);
       if (last === undefined || page.length < pageSize) return;
-      after = kind === "notified" ? last.branch : last.key;
+      after = kind === "notified" ? last.branch : kind === "requested" ? last.threadKey : last.key;
     }
   }
 }

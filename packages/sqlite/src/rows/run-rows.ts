@@ -45,7 +45,9 @@ function prepareStatements(db: Database) {
       "SELECT r.key, r.branch, r.status, b.run IS r.key AS newest FROM runs r JOIN branches b ON b.key = r.branch WHERE r.thread = ? AND r.id = ?",
     ),
     queuedById: db
-      .prepare<[string], number>("SELECT 1 FROM runs INDEXED BY runs_by_id WHERE id = ? AND status = 'queued' LIMIT 1")
+      .prepare<[string], number>(
+        "SELECT 1 FROM runs INDEXED BY runs_by_id WHERE id = ? AND status IN ('queued', 'delayed') LIMIT 1",
+      )
       .pluck(),
     cancelQueued: db.prepare<[number, Payload | null, number]>(
       "UPDATE runs SET status = 'cancelled', ended = ?, more = ?, input = NULL, turn = NULL WHERE key = ?",
@@ -58,6 +60,7 @@ function prepareStatements(db: Database) {
     ),
     refreshTurn: db.prepare<[number, number]>(refreshTurn),
     newestRunOfNamespace: db.prepare<[number, number]>("UPDATE branches SET run = ? WHERE key = ?"),
+    dropRun: db.prepare<[number]>("DELETE FROM runs WHERE key = ?"),
     addMetadata: db.prepare<[number, string, string]>("INSERT INTO run_metadata (run, name, value) VALUES (?, ?, ?)"),
   };
 }
@@ -66,7 +69,7 @@ function prepareStatements(db: Database) {
 export interface KnownRun {
   readonly key: number;
   readonly branch: number;
-  readonly status: RunRow["status"];
+  readonly status: StoredStatus;
   readonly newest: number;
 }
 
@@ -92,7 +95,7 @@ export class RunRows {
     return this.#sql.knownRun.get(thread, id);
   }
 
-  /** Returns true if a run with this id is queued on any thread. */
+  /** Returns true if a run with this id is queued on any thread, delayed or not. */
   isQueued(id: string): boolean {
     return this.#sql.queuedById.get(id) !== undefined;
   }
@@ -109,6 +112,18 @@ export class RunRows {
    */
   refreshTurn(thread: number, branch: number): void {
     this.#sql.refreshTurn.run(thread, branch);
+  }
+
+  /** Replaces the row of a delayed run, behind all other rows: later inputs come later in lists and queues. */
+  replaceDelayed(
+    key: number,
+    claimed: Pick<ClaimedThread, "key" | "cipher">,
+    namespace: { readonly key: number; readonly preempts: number | undefined },
+    run: RunRow,
+  ): void {
+    this.#sql.dropRun.run(key);
+    this.insert(claimed, namespace.key, run, { epoch: 0, preempts: namespace.preempts });
+    this.refreshTurn(claimed.key, namespace.key);
   }
 
   /** Makes a run the newest run of its thread, which gets the status of the run. */
@@ -142,12 +157,12 @@ export class RunRows {
     }
     const starts = known.status === "queued";
     const wasQueued = known.newest === 0 && this.#reader.runs.get(known.key)?.queuedAt !== undefined;
-    if (!starts && wasQueued) throw storeRules.createRunExistsError(run);
+    if (known.status === "delayed" || (!starts && wasQueued)) throw storeRules.createRunExistsError(run);
     this.#update(claimed, known.key, run);
     if (starts) {
       this.#sql.startRun.run(run.startedAt, known.key);
       this.#sql.sumRun.run(known.key);
-      this.#threads.countQueued(claimed.key, -1);
+      this.#threads.countOwn(claimed.key, "queued", -1);
       this.#setNewest(claimed, namespaceKey, known.key);
     }
     return { key: known.key, starts };

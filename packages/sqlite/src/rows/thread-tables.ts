@@ -22,9 +22,11 @@ export const threadTables: Readonly<Record<string, TableOwnership>> = {
   effects: { owner: "namespace", where: "branch = @key" },
   interrupts: { owner: "namespace", where: "branch = @key" },
   timers: { owner: "namespace", where: "branch = @key" },
+  requests: { owner: "namespace", where: "branch = @key" },
   inbox_messages: { owner: "namespace", where: "branch = @key" },
   child_checkpoints: { owner: "thread", where: inRange },
   events: { owner: "thread", where: "thread = @key" },
+  outbox: { owner: "thread", where: "thread = @key" },
   artifact_pieces: {
     owner: "thread",
     where:
@@ -39,12 +41,14 @@ export const threadTables: Readonly<Record<string, TableOwnership>> = {
   threads: { owner: "thread", where: "key = @key" },
 };
 
-/** Tables without an owner: bodies outside of the file, graph names shared by threads, the long-term store, owner processes, file settings and the rotation of tenants. */
+/** Tables without an owner: bodies outside of the file, graph names shared by threads, the long-term store, the topics of outbox consumers, schedules, owner processes, file settings and the rotation of tenants. */
 export const sharedTables: readonly string[] = [
   "artifact_bodies",
   "graphs",
   "long_term",
+  "outbox_topics",
   "owners",
+  "schedules",
   "settings",
   "tenant_rotations",
 ];

@@ -6,6 +6,7 @@ import {
   type ClaimedRun,
   type ClaimRequest,
   type Commit,
+  type InputCounts,
   type RunClaimRequest,
   storeRules,
   type TimerClaimRequest,
@@ -23,8 +24,8 @@ import type { Job } from "./job-transactions.ts";
 import type { Transactions } from "./transactions.ts";
 import type { Writer } from "./writer.ts";
 
-/** Called when a commit is durable or has failed, with the number of queued runs of the thread. */
-type OnCommitted = (failure?: StatewrightError, queued?: number) => void;
+/** Called when a commit is durable or has failed, with the inputs that wait for the owner of the thread. */
+type OnCommitted = (failure?: StatewrightError, counts?: InputCounts) => void;
 
 /** Dependencies of the claims. */
 export interface ClaimRegistryParts {
@@ -120,12 +121,12 @@ export class ClaimRegistry {
     const deferredClaim = this.#deferred.get(commit.thread);
     if (deferredClaim?.claim.epoch === commit.epoch && isReleaseOnly(commit)) {
       this.#deferred.delete(commit.thread);
-      world.schedule.soon(() => onCommitted(undefined, deferredClaim.claim.queued));
+      world.schedule.soon(() => onCommitted(undefined, deferredClaim.claim));
       return;
     }
     let claimed: ClaimedThread | undefined;
     let pendingClaim: DeferredClaim | undefined;
-    let queued: number | undefined;
+    let counts: InputCounts | undefined;
     transactions.add({
       thread: commit.thread,
       usesReserve: commit.release === true && commit.checkpoint === undefined,
@@ -136,7 +137,7 @@ export class ClaimRegistry {
           if (pendingClaim === undefined) throw storeRules.createFencedError(commit);
         }
         claimed = this.#threads.get(commit.thread);
-        queued = writer.commits.write(commit, claimed);
+        counts = writer.commits.write(commit, claimed);
       },
       undo: () => {
         this.#restoreDeferred(commit.thread, pendingClaim);
@@ -144,7 +145,7 @@ export class ClaimRegistry {
       },
       onCommitted: (failure) => {
         this.#updateClaim(commit, failure);
-        onCommitted(failure, queued);
+        onCommitted(failure, counts);
         transactions.countCommit();
       },
     });

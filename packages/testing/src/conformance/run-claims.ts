@@ -96,7 +96,7 @@ export const runClaimTests: readonly StoreTest[] = [
       const [claimed] = await store.claimRuns(createRequest({}));
       const next = await crash();
       const [again] = (await next.claimRuns?.(createRequest({}))) ?? [];
-      assertEqual([again?.run, again?.claim.recovered], [claimed?.run, true], "the claim after the crash");
+      assertEqual([again?.run, again?.claim.previousOwner], [claimed?.run, "dead"], "the claim after the crash");
       assertEqual((again?.claim.epoch ?? 0) > (claimed?.claim.epoch ?? 0), true, "a higher epoch");
       await endRun(next, again);
       assertEqual(

@@ -2,6 +2,9 @@
 import { checkId } from "../../base/ids.ts";
 import type { RunRow } from "../checkpoint.ts";
 import { type ClaimableKind, getClaimableKind, isAtRest } from "../claimable.ts";
+import { isDelayed } from "../delayed-run.ts";
+import type { PreviousOwner } from "../previous-owner.ts";
+import { isAtRestForRequest } from "../request-rules.ts";
 import {
   compareTimers,
   createBusyError,
@@ -21,7 +24,7 @@ import { checkParties, checkTenant, toThreadDetails } from "../thread-rules.ts";
 import type { TimerRow } from "../timer.ts";
 import { toCheckpointRow } from "./memory-checkpoints.ts";
 import { saveOutline } from "./memory-export.ts";
-import { listTimers } from "./memory-interrupts.ts";
+import { countInputs, listOpenRequests } from "./memory-requests.ts";
 import { hasUndeliveredEvent, type NumberedRun, toEffectiveRun } from "./memory-runs.ts";
 import { saveForSnapshots } from "./memory-snapshot.ts";
 import {
@@ -32,6 +35,7 @@ import {
   type Thread,
   type Threads,
 } from "./memory-thread.ts";
+import { listTimers } from "./memory-timers.ts";
 
 /** Claims a thread for an owner. */
 export function claimThread(threads: Threads, self: Owner, request: ClaimRequest): Claim {
@@ -40,7 +44,8 @@ export function claimThread(threads: Threads, self: Owner, request: ClaimRequest
   if (request.branch !== undefined) checkId("branch", request.branch);
   const known = threads.get(request.thread);
   if (known === undefined && request.mustExist === true) throw createUnknownThreadError(request.thread);
-  if (known?.owner?.alive === true) throw createBusyError(request.thread);
+  if (known?.owner?.alive === true && (known.owner === self || request.claim !== "force"))
+    throw createBusyError(request.thread);
   const writer = { graph, version, shape };
   const { thread: id, branch: headBranch = "main", keySalt = "", tenant, owner } = request;
   checkParties("run", { tenant, owner });
@@ -56,7 +61,7 @@ export function claimThread(threads: Threads, self: Owner, request: ClaimRequest
   }
   threads.set(thread.id, thread);
   saveOutline(threads, writer, request.outline);
-  const recovered = thread.owner !== undefined;
+  const previousOwner = known === undefined ? "new" : replaceOwner(known);
   thread.owner = self;
   thread.writer = writer;
   thread.writtenBy ??= writer;
@@ -72,10 +77,18 @@ export function claimThread(threads: Threads, self: Owner, request: ClaimRequest
     writtenBy: head?.writtenBy ?? writer,
     head: toCheckpointRow(head?.checkpoint),
     run: namespace.run === undefined ? undefined : thread.runs.get(namespace.run)?.row,
-    recovered,
-    queued: thread.queued,
+    previousOwner,
+    ...countInputs(thread),
     ...(threads.now === undefined ? {} : { at: threads.now() }),
   };
+}
+
+/** Records a displaced owner of a thread; returns the kind of the previous owner. */
+function replaceOwner(thread: Thread): PreviousOwner {
+  const { owner } = thread;
+  thread.displaced = [...thread.displaced, ...(owner === undefined ? [] : [owner])].filter(({ alive }) => alive);
+  if (thread.displaced.length > 0) return "displaced";
+  return owner === undefined ? "released" : "dead";
 }
 
 /** Claims runs in the order of the store contract. */
@@ -119,8 +132,9 @@ function sortForClaims(threads: Threads, kind: ClaimableKind, request: RunClaimR
   );
 }
 
-/** Finds the run of a kind that a branch offers: its first queued run, or its newest run. */
+/** Finds the runs of a kind that a branch offers: its first queued run, its newest run, or its runs with a request. */
 function findClaimable(thread: Thread, namespace: StoredNamespace, kind: ClaimableKind): readonly NumberedRun[] {
+  if (kind === "requested") return listRequested(thread, namespace);
   const first = findStartable(thread, namespace);
   if (kind === "queued") return first;
   const newest = namespace.run === undefined ? undefined : thread.runs.get(namespace.run);
@@ -132,10 +146,21 @@ function findClaimable(thread: Thread, namespace: StoredNamespace, kind: Claimab
   return isOfKind ? [{ nth: newest.nth, row }] : [];
 }
 
+function listRequested(thread: Thread, { name }: StoredNamespace): readonly NumberedRun[] {
+  const runs = new Set(listOpenRequests(thread).map(({ run }) => run));
+  return [...runs].flatMap((id) => {
+    const run = thread.runs.get(id);
+    const row = run === undefined ? undefined : toEffectiveRun(thread, run);
+    return run !== undefined && row?.branch === name && isAtRestForRequest(row) ? [{ nth: run.nth, row }] : [];
+  });
+}
+
 /** Finds the first queued run of a branch whose newest run has ended or is pre-empted by a queued run. */
 function findStartable(thread: Thread, { name, run }: StoredNamespace): readonly NumberedRun[] {
   if (thread.queued === 0) return [];
-  const queued = [...thread.runs.values()].filter(({ row }) => row.status === "queued" && row.branch === name);
+  const queued = [...thread.runs.values()].filter(
+    ({ row }) => row.status === "queued" && row.branch === name && !isDelayed(row),
+  );
   const newest = run === undefined ? undefined : thread.runs.get(run)?.row;
   const isFree =
     newest === undefined || !isUnfinishedRun(newest) || queued.some(({ row }) => row.stops?.run === newest.id);
@@ -162,7 +187,7 @@ function compareText(one: string, other: string): number {
 /** Claims due timers that no other living owner has claimed. */
 export function claimTimers(threads: Threads, self: Owner, request: TimerClaimRequest): readonly TimerRow[] {
   checkTimerClaimRequest(request);
-  const { graphs, dueBy, until, limit, after } = request;
+  const { graphs, kinds, dueBy, until, limit, after } = request;
   const isFree = (timer: TimerRow): boolean => {
     const known = threads.timerClaims.get(timer);
     return known === undefined || known.owner === self || !known.owner.alive || known.until <= dueBy;
@@ -171,7 +196,7 @@ export function claimTimers(threads: Threads, self: Owner, request: TimerClaimRe
     const written = threads.get(thread)?.writtenBy;
     return written !== undefined && findClaimingGraph(graphs, written) !== undefined;
   };
-  const claimed = listTimers(threads, { dueBy })
+  const claimed = listTimers(threads, { dueBy, ...(kinds === undefined ? {} : { kinds }) })
     .filter((timer) => after === undefined || compareTimers(timer, after) > 0)
     .filter((timer) => isServed(timer) && isFree(timer))
     .slice(0, limit);
