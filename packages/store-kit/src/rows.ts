@@ -296,7 +296,7 @@ export function toRunRow(columns: RunColumns): RunRow {
   };
 }
 
-type RunExtras = Pick<RunRow, "reason" | "queuedAt" | "stops" | "recovered" | "breakpoints" | "bodyHash">;
+type RunExtras = Pick<RunRow, "reason" | "queuedAt" | "stops" | "recovered" | "breakpoints" | "bodyHash" | "resumeKey">;
 
 /** Returns the rare properties of a run as JSON text; null if all are undefined. */
 export function toRunExtrasText({
@@ -306,13 +306,14 @@ export function toRunExtrasText({
   recovered,
   breakpoints,
   bodyHash,
+  resumeKey,
 }: RunExtras): string | null {
-  const text = JSON.stringify({ reason, queuedAt, stops, recovered, breakpoints, bodyHash });
+  const text = JSON.stringify({ reason, queuedAt, stops, recovered, breakpoints, bodyHash, resumeKey });
   return text === "{}" ? null : text;
 }
 
 function parseRunExtras(text: string): RunExtras {
-  const { reason, queuedAt, stops, recovered, breakpoints, bodyHash } = JSON.parse(text) as RunExtras;
+  const { reason, queuedAt, stops, recovered, breakpoints, bodyHash, resumeKey } = JSON.parse(text) as RunExtras;
   return {
     ...(reason === undefined ? {} : { reason }),
     ...(queuedAt === undefined ? {} : { queuedAt }),
@@ -320,6 +321,7 @@ function parseRunExtras(text: string): RunExtras {
     ...(recovered === undefined ? {} : { recovered }),
     ...(breakpoints === undefined ? {} : { breakpoints }),
     ...(bodyHash === undefined ? {} : { bodyHash }),
+    ...(resumeKey === undefined ? {} : { resumeKey }),
   };
 }
 

@@ -387,6 +387,7 @@ export type StoreReads = Pick<
   | "interrupts"
   | "openInterrupts"
   | "inbox"
+  | "inboxMessage"
   | "timers"
   | "events"
   | "namespaces"
@@ -456,7 +457,8 @@ export interface Store {
   dequeue(thread: string, run: string, ended: { readonly at: number; readonly reason: string }): Promise<boolean>;
   /**
    * Adds a message to the inbox of a branch, in call order; does not require ownership of the thread. Returns the
-   * saved row: for the id of a waiting message the existing row, without a write. Throws `unknown_thread`,
+   * saved row: for the id of a waiting message, or of one that an unfinished run has received, the existing row,
+   * without a write. Throws `unknown_thread`,
    * `unknown_branch`, `invalid_id`.
    */
   post(write: InboxMessageWrite): Promise<InboxMessage>;
@@ -526,6 +528,8 @@ export interface Store {
   claimable(page: ClaimablePage): Promise<readonly RunRow[]>;
   /** Waiting inbox messages of a branch in posting order. Read at every boundary of a run that accepts messages. */
   inbox(thread: string, branch: string): Promise<readonly InboxMessage[]>;
+  /** Inbox message by its id: waiting, or received by a run that has not ended. */
+  inboxMessage(thread: string, branch: string, id: string): Promise<InboxMessage | undefined>;
   /** Timers of all namespaces by due time, then by id; `dueBy` is an inclusive upper limit. */
   timers(filter?: {
     readonly thread?: string;

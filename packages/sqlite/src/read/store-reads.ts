@@ -35,6 +35,7 @@ type ThreadReads = Required<
     | "interrupts"
     | "events"
     | "inbox"
+    | "inboxMessage"
     | "namespaces"
     | "supersteps"
   >
@@ -183,6 +184,10 @@ function createThreadReads(transactions: ReadSource): ThreadReads {
       transactions.isInboxEmpty(thread)
         ? []
         : await transactions.read((from) => from.inbox.listWaiting(thread, branch), thread),
+    inboxMessage: async (thread, branch, id) =>
+      transactions.isInboxEmpty(thread)
+        ? undefined
+        : await transactions.read((from) => from.inbox.find(thread, branch, id), thread),
   };
 }
 

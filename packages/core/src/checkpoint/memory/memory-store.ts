@@ -23,7 +23,7 @@ import type { Claim, ClaimRequest, Ownership, Store, StoreReads } from "../store
 import { checkParties, checkTenant, toThreadDetails } from "../thread-rules.ts";
 import { createCrashedError } from "./crashed-error.ts";
 import { listEvents, listHistory, loadChannels, toCheckpointRow } from "./memory-checkpoints.ts";
-import { applyCommit, listWaiting, postMessage } from "./memory-commit.ts";
+import { applyCommit, findMessage, listWaiting, postMessage } from "./memory-commit.ts";
 import { insertThread, saveOutline, toThreadExport } from "./memory-export.ts";
 import { forkBranch } from "./memory-fork.ts";
 import { listOpenInterrupts, listTimers } from "./memory-interrupts.ts";
@@ -230,6 +230,8 @@ function createReads({ find, all }: ThreadSource, self: Owner): Omit<MemoryReads
       read(self, () => [...(find(id)?.namespaces.get(name)?.interrupts.values() ?? [])].map(({ row }) => row)),
     openInterrupts: (filter = {}) => read(self, () => listOpenInterrupts(all(), filter)),
     inbox: (id, name) => read(self, () => listWaiting(find(id)?.namespaces.get(name)?.inbox ?? [])),
+    inboxMessage: (id, name, message) =>
+      read(self, () => findMessage(find(id)?.namespaces.get(name)?.inbox ?? [], message)),
     events: (id, page) => read(self, () => listEvents(find(id), page)),
     namespaces: (id, kind) => read(self, () => listNamespaces(find(id), kind)),
     supersteps: (id, page) => read(self, () => listTimeline(find(id), page)),
