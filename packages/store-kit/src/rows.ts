@@ -296,7 +296,20 @@ export function toRunRow(columns: RunColumns): RunRow {
   };
 }
 
-type RunExtras = Pick<RunRow, "reason" | "queuedAt" | "stops" | "recovered" | "breakpoints" | "bodyHash" | "resumeKey">;
+type RunExtras = Pick<
+  RunRow,
+  | "reason"
+  | "queuedAt"
+  | "stops"
+  | "recovered"
+  | "breakpoints"
+  | "bodyHash"
+  | "resumeKey"
+  | "startAt"
+  | "onBusy"
+  | "debounceKey"
+  | "wakeAt"
+>;
 
 /** Returns the rare properties of a run as JSON text; null if all are undefined. */
 export function toRunExtrasText({
@@ -307,13 +320,20 @@ export function toRunExtrasText({
   breakpoints,
   bodyHash,
   resumeKey,
+  startAt,
+  onBusy,
+  debounceKey,
+  wakeAt,
 }: RunExtras): string | null {
-  const text = JSON.stringify({ reason, queuedAt, stops, recovered, breakpoints, bodyHash, resumeKey });
+  const more = { resumeKey, startAt, onBusy, debounceKey, wakeAt };
+  const text = JSON.stringify({ reason, queuedAt, stops, recovered, breakpoints, bodyHash, ...more });
   return text === "{}" ? null : text;
 }
 
 function parseRunExtras(text: string): RunExtras {
-  const { reason, queuedAt, stops, recovered, breakpoints, bodyHash, resumeKey } = JSON.parse(text) as RunExtras;
+  const extras = JSON.parse(text) as RunExtras;
+  const { reason, queuedAt, stops, recovered, breakpoints, bodyHash, resumeKey } = extras;
+  const { startAt, onBusy, debounceKey, wakeAt } = extras;
   return {
     ...(reason === undefined ? {} : { reason }),
     ...(queuedAt === undefined ? {} : { queuedAt }),
@@ -322,6 +342,10 @@ function parseRunExtras(text: string): RunExtras {
     ...(breakpoints === undefined ? {} : { breakpoints }),
     ...(bodyHash === undefined ? {} : { bodyHash }),
     ...(resumeKey === undefined ? {} : { resumeKey }),
+    ...(startAt === undefined ? {} : { startAt }),
+    ...(onBusy === undefined ? {} : { onBusy }),
+    ...(debounceKey === undefined ? {} : { debounceKey }),
+    ...(wakeAt === undefined ? {} : { wakeAt }),
   };
 }
 

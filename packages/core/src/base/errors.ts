@@ -31,6 +31,7 @@ const kinds = {
   unknown_thread: "input",
   unknown_checkpoint: "input",
   unknown_branch: "input",
+  unknown_run: "input",
   thread_busy: "input",
   thread_exists: "input",
   run_exists: "input",

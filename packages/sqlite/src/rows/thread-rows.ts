@@ -14,7 +14,12 @@ export interface ThreadState extends ThreadHead {
   readonly salt: string;
   readonly owner: number | null;
   readonly epoch: number;
+  /** Number of queued runs, waiting inbox messages and open requests. */
   readonly queued: number;
+  readonly messages: number;
+  readonly requests: number;
+  /** Number of the last input: every input of the file has a higher number than the one before. */
+  readonly input: number;
   readonly tenant: string | null;
   /** Key of the graph version; null before the first claim. */
   readonly graph: number | null;
@@ -40,11 +45,11 @@ export const statusWithoutRun = "new";
 function prepareStatements(db: Database) {
   return {
     threadState: db.prepare<[string], ThreadState>(
-      "SELECT key, head, salt, owner, epoch, seq, checkpoint, updated, queued, tenant, graph, displaced FROM threads WHERE id = ?",
+      "SELECT key, head, salt, owner, epoch, seq, checkpoint, updated, queued, messages, requests, input, tenant, graph, displaced FROM threads WHERE id = ?",
     ),
     addThread: db.prepare(
-      "INSERT INTO threads (id, salt, graph, head, status, epoch, seq, checkpoint, queued, created, updated, secret, tenant, user)" +
-        " VALUES (?, ?, ?, ?, ?, 0, 0, 0, 0, ?, ?, ?, ?, ?)",
+      "INSERT INTO threads (id, salt, graph, head, status, epoch, seq, checkpoint, queued, messages, requests, input, created, updated, secret, tenant, user)" +
+        " VALUES (?, ?, ?, ?, ?, 0, 0, 0, 0, 0, 0, 0, ?, ?, ?, ?, ?)",
     ),
     advance: db.prepare<[number, number, number, number]>(
       "UPDATE threads SET seq = ?, checkpoint = ?, updated = max(updated, ?) WHERE key = ?",
@@ -60,10 +65,27 @@ function prepareStatements(db: Database) {
         " WHERE t.key = ? AND t.epoch = ? AND t.owner = ?",
     ),
     updateThreadHead: db.prepare<[string]>("UPDATE threads AS t SET " + threadHeadAssignments + " WHERE t.id = ?"),
-    countQueued: db.prepare<[number, number]>("UPDATE threads SET queued = queued + ? WHERE key = ?"),
+    countOwn: prepareCounts(db, ""),
+    addInput: prepareCounts(
+      db,
+      ", input = (SELECT coalesce(max(input), 0) + 1 FROM threads INDEXED BY threads_by_input WHERE input > 0)",
+    ),
     touch: db.prepare<[number, number]>("UPDATE threads SET updated = max(updated, ?) WHERE key = ?"),
     setDisplaced: db.prepare<[string | null, number]>("UPDATE threads SET displaced = ? WHERE key = ?"),
     moveHead: db.prepare<[string, number]>("UPDATE threads SET head = ? WHERE key = ?"),
+  };
+}
+
+/** Kind of an input that waits for the owner of a thread. */
+type InputKind = "queued" | "messages" | "requests";
+
+function prepareCounts(db: Database, assignment: string) {
+  const prepareCount = (kind: InputKind) =>
+    db.prepare<[number, number]>("UPDATE threads SET " + kind + " = " + kind + " + ?" + assignment + " WHERE key = ?");
+  return {
+    queued: prepareCount("queued"),
+    messages: prepareCount("messages"),
+    requests: prepareCount("requests"),
   };
 }
 
@@ -104,9 +126,14 @@ export class ThreadRows {
     this.#sql.moveHead.run(branch, key);
   }
 
-  /** Changes the number of queued runs. */
-  countQueued(key: number, change: number): void {
-    this.#sql.countQueued.run(change, key);
+  /** Changes a number of waiting inputs for the owner of the thread, or for a thread without one. */
+  countOwn(key: number, kind: InputKind, change: number): void {
+    this.#sql.countOwn[kind].run(change, key);
+  }
+
+  /** Changes a number of waiting inputs for any process: the owner of the thread finds the new number. */
+  addInput(key: number, kind: InputKind, change: number): void {
+    this.#sql.addInput[kind].run(change, key);
   }
 
   /** Claims a thread for this store, without reading its branch; returns the new epoch. */
@@ -127,20 +154,9 @@ export class ThreadRows {
     const status: StoredStatus | typeof statusWithoutRun = hasRun === true ? "running" : statusWithoutRun;
     const row = [id, salt, graph, head, status, at, at, secret, tenant, user];
     const key = Number(this.#sql.addThread.run(...row).lastInsertRowid);
-    return {
-      key,
-      head,
-      salt,
-      owner: null,
-      epoch: 0,
-      seq: 0,
-      checkpoint: 0,
-      updated: at,
-      queued: 0,
-      tenant,
-      graph,
-      displaced: null,
-    };
+    const counts = { queued: 0, messages: 0, requests: 0, input: 0 };
+    const isUnclaimed = { owner: null, epoch: 0, displaced: null };
+    return { key, head, salt, ...isUnclaimed, seq: 0, checkpoint: 0, updated: at, ...counts, tenant, graph };
   }
 
   /** Moves the time of the last change of a thread forward. */

@@ -142,7 +142,12 @@ export class Claims {
     const previousOwner = "new";
     const emptyBranch = { branch: request.branch ?? "main", head: undefined, run: undefined, previousOwner } as const;
     return {
-      claim: createClaim({ seq: 0, checkpoint: 0, queued: 0, salt, tenant }, 1, request, emptyBranch),
+      claim: createClaim(
+        { seq: 0, checkpoint: 0, queued: 0, messages: 0, requests: 0, salt, tenant },
+        1,
+        request,
+        emptyBranch,
+      ),
       claimThread: ({ hasRun }) =>
         this.#rows.threads.find(request.thread) === undefined
           ? this.claim(request, { releasedEpoch: undefined, hasRun }).claimed
@@ -192,6 +197,9 @@ export class Claims {
       hasGraph: false,
       run: run === undefined ? undefined : { id: run.id, key: namespace?.run as number },
       queued: state.queued,
+      messages: state.messages,
+      requests: state.requests,
+      input: state.input,
       isReleased: false,
       mayHaveTakenMessages: run !== undefined && run.status !== "done" && run.status !== "cancelled",
       mayAwaitAnswers: run === undefined ? head !== undefined : run.status !== "done",
@@ -219,7 +227,7 @@ function refuseMissingBranch(
 }
 
 function createClaim(
-  state: Pick<ThreadState, "seq" | "checkpoint" | "queued" | "salt" | "tenant">,
+  state: Pick<ThreadState, "seq" | "checkpoint" | "queued" | "messages" | "requests" | "salt" | "tenant">,
   epoch: number,
   { graph, version, shape }: GraphVersion,
   { branch, head, run, previousOwner }: Pick<StoredBranch, "branch" | "head" | "run" | "previousOwner">,
@@ -237,5 +245,7 @@ function createClaim(
     run,
     previousOwner,
     queued: state.queued,
+    messages: state.messages,
+    requests: state.requests,
   };
 }

@@ -197,7 +197,7 @@ export const inboxTests: readonly StoreTest[] = [
       await held.commit({ checkpoint: createCheckpoint(4, 3, { run: "r2" }), rolledBackRun: "r2" });
       assertEqual(
         (await store.inbox("t", "main")).map(({ id, at }) => [id, at]),
-        [["l2", 900]],
+        [["l2", 300]],
         "the inbox with a message posted again before the revert",
       );
     },

@@ -7,11 +7,14 @@ import { assertEqual, assertRejected } from "./assert.ts";
 import { childNamespaceTests } from "./child-namespaces.ts";
 import { claimableTests } from "./claimable.ts";
 import { clockTests } from "./clock.ts";
+import { delayedRunTests } from "./delayed-runs.ts";
 import { eventTests } from "./events.ts";
 import { inboxTests } from "./inbox.ts";
 import { interruptTests } from "./interrupts.ts";
 import { longTermTests } from "./long-term.ts";
 import { queueTests } from "./queue.ts";
+import { requestTests } from "./requests.ts";
+import { scheduleTests } from "./schedules.ts";
 import {
   commitWrite,
   createCheckpoint,
@@ -47,6 +50,8 @@ export const storeConformance: readonly StoreTest[] = [
         writtenBy: { graph: "g", version: 1, shape: "s1" },
         previousOwner: "new",
         queued: 0,
+        messages: 0,
+        requests: 0,
       },
       "the claim",
     );
@@ -264,6 +269,8 @@ export const storeConformance: readonly StoreTest[] = [
         run: "r1",
         previousOwner: "released",
         queued: 0,
+        messages: 0,
+        requests: 0,
       },
       "the claim",
     );
@@ -627,8 +634,11 @@ export const storeConformance: readonly StoreTest[] = [
   ...claimableTests,
   ...clockTests,
   ...queueTests,
+  ...delayedRunTests,
+  ...scheduleTests,
   ...longTermTests,
   ...inboxTests,
+  ...requestTests,
   ...eventTests,
   ...threadMoveTests,
   ...threadTests,

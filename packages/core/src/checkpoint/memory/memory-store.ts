@@ -19,16 +19,23 @@ import {
   createUnknownBranchError,
   createUnknownThreadError,
 } from "../rules.ts";
-import type { Claim, ClaimRequest, Ownership, Store, StoreReads } from "../store.ts";
+import type { HintKind, InputCounts } from "../run-request.ts";
+import type { ScheduleRow } from "../schedule.ts";
+import type { Claim, ClaimRequest, Commit, Ownership, Schedules, Store, StoreReads } from "../store.ts";
 import { checkParties, checkTenant, toThreadDetails } from "../thread-rules.ts";
 import { createCrashedError } from "./crashed-error.ts";
 import { listEvents, listHistory, loadChannels, toCheckpointRow } from "./memory-checkpoints.ts";
 import { applyCommit, findMessage, listWaiting, postMessage } from "./memory-commit.ts";
+import { enqueueDueRuns, replaceDebounced } from "./memory-delayed.ts";
 import { insertThread, saveOutline, toThreadExport } from "./memory-export.ts";
 import { forkBranch } from "./memory-fork.ts";
-import { listOpenInterrupts, listTimers } from "./memory-interrupts.ts";
+import { createMemoryHints } from "./memory-hints.ts";
+import { listOpenInterrupts } from "./memory-interrupts.ts";
+import { requestRun } from "./memory-request-run.ts";
+import { countInputs, listOpenRequests } from "./memory-requests.ts";
 import { pruneMemoryThread } from "./memory-retention.ts";
 import { countRuns, dequeueRun, enqueueRun, findRun, listClaimable, listRuns, matches } from "./memory-runs.ts";
+import { listSchedules, putSchedule } from "./memory-schedules.ts";
 import { readSnapshot, type SavedThreads, saveForSnapshots, type ThreadSource } from "./memory-snapshot.ts";
 import { listNamespaces, listTimeline } from "./memory-supersteps.ts";
 import {
@@ -43,6 +50,7 @@ import {
   type Threads,
 } from "./memory-thread.ts";
 import { countThreads, listBranches, listThreads, patchThread, putThread, toThreadRow } from "./memory-thread-list.ts";
+import { listTimers } from "./memory-timers.ts";
 
 /** Store in memory, with test helpers: further owners of the same threads, and simulated crashes. */
 export interface MemoryStore extends Store {
@@ -79,8 +87,11 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
     ownerCount: 0,
     interruptCount: 0,
     eventThreads: new Set<string>(),
+    requestThreads: new Set<string>(),
+    hints: createMemoryHints(),
     outlines: new Map<string, string>(),
     longTerm: createMemoryLongTerm(),
+    schedules: new Map<string, ScheduleRow>(),
     snapshots: new Set<SavedThreads>(),
     ownership,
     now: options.now,
@@ -91,7 +102,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
 function createOwner(threads: Threads, vectors: LongTermVectors | undefined): MemoryStore {
   const self: Owner = { alive: true, crashed: false };
   threads.ownerCount += 1;
-  const queue = createWriteQueue(self);
+  const queue = createWriteQueue(self, threads.hints.report);
   return {
     name: "memory",
     ownership: threads.ownership,
@@ -101,8 +112,10 @@ function createOwner(threads: Threads, vectors: LongTermVectors | undefined): Me
     ...(threads.now === undefined ? {} : { now: createClockRead(threads.now, self) }),
     ...createReads({ find: (id) => threads.get(id), all: () => threads }, self),
     ...createSnapshots(threads, self),
+    watch: threads.hints.watch,
     ...createWrites(threads, self, queue),
     longTerm: createLongTermStore(threads, { self, queue, vectors }),
+    schedules: createSchedules(threads, self, queue),
     artifacts: createArtifactAccess((thread) => {
       checkAlive(self);
       return threads.get(thread)?.artifacts;
@@ -139,7 +152,8 @@ interface WriteQueue {
   clear(): void;
 }
 
-function createWriteQueue(self: Owner): WriteQueue {
+/** Creates the queue of an owner; `onFlushed` is called after each group of writes and its callbacks. */
+function createWriteQueue(self: Owner, onFlushed: () => void): WriteQueue {
   let jobs: { work(): void; onCommitted: OnCommitted }[] = [];
   const queue: WriteQueue = {
     add: (work, onCommitted) => {
@@ -163,6 +177,7 @@ function createWriteQueue(self: Owner): WriteQueue {
       group.forEach(({ onCommitted }, index) => {
         onCommitted(outcomes[index]);
       });
+      onFlushed();
     },
     clear: () => {
       jobs = [];
@@ -195,7 +210,7 @@ function createClockRead(now: () => number, self: Owner): () => Promise<number> 
   return () => read(self, now);
 }
 
-type MemoryReads = Required<StoreReads> & Pick<Store, "claimable" | "exportThread" | "vacuum">;
+type MemoryReads = Required<StoreReads> & Pick<Store, "claimable" | "countInputs" | "exportThread" | "vacuum">;
 
 function createReads({ find, all }: ThreadSource, self: Owner): Omit<MemoryReads, "name"> {
   return {
@@ -211,6 +226,7 @@ function createReads({ find, all }: ThreadSource, self: Owner): Omit<MemoryReads
     runs: (filter = {}) => read(self, () => listRuns(all(), filter)),
     countRuns: (filter = {}) => read(self, () => countRuns(all(), filter)),
     claimable: (page) => read(self, () => listClaimable(all(), page)),
+    countInputs: (ids) => read(self, () => ids.map((id) => countInputs(find(id)))),
     checkpoint: (id, checkpoint) =>
       read(self, () => toCheckpointRow(find(id)?.checkpoints.get(checkpoint)?.checkpoint)),
     writtenBy: (id, checkpoint) => read(self, () => find(id)?.checkpoints.get(checkpoint)?.writtenBy),
@@ -232,6 +248,7 @@ function createReads({ find, all }: ThreadSource, self: Owner): Omit<MemoryReads
     inbox: (id, name) => read(self, () => listWaiting(find(id)?.namespaces.get(name)?.inbox ?? [])),
     inboxMessage: (id, name, message) =>
       read(self, () => findMessage(find(id)?.namespaces.get(name)?.inbox ?? [], message)),
+    requests: (id) => read(self, () => listOpenRequests(find(id) ?? { requests: [] })),
     events: (id, page) => read(self, () => listEvents(find(id), page)),
     namespaces: (id, kind) => read(self, () => listNamespaces(find(id), kind)),
     supersteps: (id, page) => read(self, () => listTimeline(find(id), page)),
@@ -258,8 +275,10 @@ type StoreWrites = Pick<
   | "claim"
   | "commit"
   | "enqueue"
+  | "enqueueDue"
   | "dequeue"
   | "post"
+  | "request"
   | "branch"
   | "delete"
   | "importThread"
@@ -267,28 +286,33 @@ type StoreWrites = Pick<
 >;
 
 function createWrites(threads: Threads, self: Owner, { add, write: enqueue }: WriteQueue): StoreWrites {
-  const write = <Value>(thread: string, work: () => Value): Promise<Value> =>
+  const write = <Value>(thread: string, work: () => Value, kind: HintKind = "change"): Promise<Value> =>
     enqueue(() => {
       saveForSnapshots(threads, thread);
-      return work();
+      const value = work();
+      threads.hints.record(thread, kind);
+      return value;
     });
   return {
     createThread: (put) => write(put.thread, () => putThread(threads, put)),
     updateThread: (id, patch) => write(id, () => patchThread(threads, id, patch)),
     claim: (request) => write(request.thread, () => claimThread(threads, self, request)),
     commit: (commit, onCommitted) => {
-      let queued: number | undefined;
+      let counts: InputCounts | undefined;
       add(
         () => {
           saveForSnapshots(threads, commit.thread);
-          queued = applyCommit(threads, self, commit);
+          counts = applyCommit(threads, self, commit);
+          if (isVisible(commit)) threads.hints.record(commit.thread, "change");
         },
-        (failure) => onCommitted(failure, queued),
+        (failure) => onCommitted(failure, counts),
       );
     },
-    enqueue: (put) => write(put.thread, () => enqueueRun(threads, put)),
-    dequeue: (id, run, { at, reason }) => write(id, () => dequeueRun(threads.get(id), run, at, reason)),
-    post: (message) => write(message.thread, () => postMessage(threads, message)),
+    enqueue: (put) => write(put.thread, () => replaceDebounced(threads, put) ?? enqueueRun(threads, put), "input"),
+    enqueueDue: (page) => enqueue(() => enqueueDueRuns(threads, page)),
+    dequeue: (id, run, { at, reason }) => write(id, () => dequeueRun(threads.get(id), run, at, reason), "input"),
+    post: (message) => write(message.thread, () => postMessage(threads, message), "input"),
+    request: (request) => write(request.thread, () => requestRun(threads, request), "input"),
     branch: (fork) => write(fork.thread, () => forkBranch(threads, fork)),
     delete: (id) =>
       write(id, () => {
@@ -302,6 +326,11 @@ function createWrites(threads: Threads, self: Owner, { add, write: enqueue }: Wr
       }),
     prune: (prune) => write(prune.thread, () => pruneMemoryThread(getThread(threads, prune.thread), prune)),
   };
+}
+
+/** Returns true for a commit that lists show: journal rows alone are none. */
+function isVisible({ checkpoint, run, interrupts }: Commit): boolean {
+  return checkpoint !== undefined || run !== undefined || interrupts !== undefined;
 }
 
 function createLongTermStore(
@@ -319,6 +348,15 @@ function createLongTermStore(
     write: (changes, at) => write(() => longTerm.apply(changes, at)),
     refresh: (touches) => write(() => longTerm.refresh(touches)),
     sweep: (at, limit) => write(() => longTerm.sweep(at, limit)),
+  };
+}
+
+function createSchedules(threads: Threads, self: Owner, { write }: WriteQueue): Schedules {
+  return {
+    get: (id) => read(self, () => threads.schedules.get(id)),
+    list: (filter = {}) => read(self, () => listSchedules(threads, filter)),
+    put: (put) => write(() => putSchedule(threads, put)),
+    delete: (id) => write(() => threads.schedules.delete(id)),
   };
 }
 
@@ -362,7 +400,7 @@ function claimThread(threads: Threads, self: Owner, request: ClaimRequest): Clai
     head: toCheckpointRow(head?.checkpoint),
     run: namespace.run === undefined ? undefined : thread.runs.get(namespace.run)?.row,
     previousOwner,
-    queued: thread.queued,
+    ...countInputs(thread),
     ...(threads.now === undefined ? {} : { at: threads.now() }),
   };
 }

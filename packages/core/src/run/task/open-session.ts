@@ -37,7 +37,7 @@ import { createEventInbox } from "../session/inbox/event-inbox.ts";
 import { createInbox } from "../session/inbox/inbox.ts";
 import type { InboxBuffer } from "../session/inbox/inbox-buffer.ts";
 import { parseBreakpoints, restoreBreakpoints, toSavedBreakpoints } from "../session/options/breakpoints.ts";
-import type { BreakpointOption, CommonOptions } from "../session/options/options.ts";
+import type { BreakpointOption, CommonOptions, RunHandle } from "../session/options/options.ts";
 import { toPublicState } from "../session/output.ts";
 import { createOnceEffects } from "../session/parts/once-effects.ts";
 import { awaitDurable, type Persistence, toRowKey } from "../session/parts/persistence.ts";
@@ -111,7 +111,14 @@ export function getCodec({ codec = plainCodec }: CommonOptions): Codec {
 export async function openSession(opening: OpenSessionOptions): Promise<Session> {
   const session = await claimSession(opening);
   opening.events.getState = () => toPublicState(session.position.plan, session.progress.state);
+  publishEvents(opening, session);
   return session;
+}
+
+function publishEvents({ events, thread }: OpenSessionOptions, { position: { run }, journal, env }: Session): void {
+  if (journal.saved === undefined) return;
+  const { epoch, nextSeq } = journal.saved.claim;
+  events.startPublishing({ thread, run: run.id, branch: run.branch, epoch, seq: nextSeq - 1, world: env.world });
 }
 
 async function claimSession(opening: OpenSessionOptions): Promise<Session> {
@@ -337,6 +344,10 @@ async function loadSession(
       bytes: 0,
       failure: undefined,
       queued: claim.queued,
+      messages: claim.messages,
+      requests: claim.requests,
+      pauseRequests: new Set(),
+      pause: (reason) => (events.handle as RunHandle<unknown> | undefined)?.drain(reason),
       takenNamespaces: isOwnerLost(claim.previousOwner) ? new Set() : undefined,
       onceEffects: createOnceEffects(),
       unsavedOutcomes: new Map(),
@@ -352,6 +363,7 @@ async function loadSession(
     interrupts: new Map(interrupts.filter((row) => row.step === head?.step).map((row) => [row.id, row])),
     pending: new Map(),
     starts: new Set(),
+    plannedStarts: new Map(),
     flushing: false,
   };
   closeLoadedAttempts(saved);
