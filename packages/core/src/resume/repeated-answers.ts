@@ -32,6 +32,17 @@ interface RepeatedResume {
 export async function findRepeatedOutcome(
   repeat: RepeatedResume,
 ): Promise<{ readonly outcome: Promise<RunResult<State>> } | undefined> {
+  const run = await findAnsweredRun(repeat);
+  return run === undefined ? undefined : continueOrLoad(repeat, run);
+}
+
+/**
+ * Finds the run that an earlier resume of this key has answered. Throws `already_answered` for other answers under the
+ * key.
+ */
+export async function findAnsweredRun(
+  repeat: Pick<RepeatedResume, "caller" | "thread" | "answers">,
+): Promise<RunRow | undefined> {
   const { caller, thread, answers } = repeat;
   const { store, key, branch = (await store.thread(thread))?.headBranch } = caller.options;
   if (key === undefined || branch === undefined || Object.keys(answers).length === 0) return undefined;
@@ -42,7 +53,7 @@ export async function findRepeatedOutcome(
   if (run === undefined) return undefined;
   const different = rows.length === Object.keys(answers).length ? findDifferent(repeat, rows) : rows[0];
   if (different !== undefined) throw createAnsweredError(getCodec(caller.options), different, { thread, branch });
-  return continueOrLoad(repeat, run);
+  return run;
 }
 
 /** Returns the outcome of a run that has taken the event of this key, and continues the run after a crash. */
@@ -71,7 +82,10 @@ async function findRun(
 }
 
 /** Finds an interrupt whose answer is not among the given answers. */
-function findDifferent({ caller, answers }: RepeatedResume, rows: readonly InterruptRow[]): InterruptRow | undefined {
+function findDifferent(
+  { caller, answers }: Pick<RepeatedResume, "caller" | "answers">,
+  rows: readonly InterruptRow[],
+): InterruptRow | undefined {
   const codec = getCodec(caller.options);
   return rows.find((row) => {
     const name = [row.id, row.key].find((each) => Object.hasOwn(answers, each));
