@@ -3,7 +3,8 @@ import { beforeEach, describe, expect, test } from "vitest";
 import * as z from "zod";
 import {
   channel,
-  type Delivery,
+  type DeliveredWork,
+  type DeliveryBase,
   type DeliveryResult,
   defineGraph,
   defineState,
@@ -56,8 +57,12 @@ function createDesk(work: (place: string) => unknown = () => undefined) {
 const desk = createDesk();
 
 /** Delivers to the thread "t" from an owner of the store. */
-function send(delivery: Omit<Delivery, "thread">, from: MemoryStore = store, graphs = [desk]): Promise<DeliveryResult> {
-  return deliver({ store: from, graphs, world }, { thread: "t", ...delivery } as Delivery);
+function send(
+  delivery: Omit<DeliveryBase, "thread"> & DeliveredWork,
+  from: MemoryStore = store,
+  graphs = [desk],
+): Promise<DeliveryResult> {
+  return deliver({ store: from, graphs, world }, { thread: "t", ...delivery });
 }
 
 const runDelivery = { key: "k1", run: { graph: "desk", input: { input: "a" } } } as const;
