@@ -475,6 +475,7 @@ export type StoreReads = Pick<
   | "interrupts"
   | "openInterrupts"
   | "inbox"
+  | "inboxMessage"
   | "requests"
   | "timers"
   | "events"
@@ -563,7 +564,8 @@ export interface Store {
   dequeue(thread: string, run: string, ended: { readonly at: number; readonly reason: string }): Promise<boolean>;
   /**
    * Adds a message to the inbox of a branch, in call order; does not require ownership of the thread. Returns the
-   * saved row: for the id of a waiting message the existing row, without a write. Throws `unknown_thread`,
+   * saved row: for the id of a waiting message, or of one that an unfinished run has received, the existing row,
+   * without a write. Throws `unknown_thread`,
    * `unknown_branch`, `invalid_id`.
    */
   post(write: InboxMessageWrite): Promise<InboxMessage>;
@@ -646,6 +648,8 @@ export interface Store {
   claimable(page: ClaimablePage): Promise<readonly RunRow[]>;
   /** Waiting inbox messages of a branch in posting order. Read at every boundary of a run that accepts messages. */
   inbox(thread: string, branch: string): Promise<readonly InboxMessage[]>;
+  /** Inbox message by its id: waiting, or received by a run that has not ended. */
+  inboxMessage(thread: string, branch: string, id: string): Promise<InboxMessage | undefined>;
   /** Requests of a thread that are not handled, oldest first. */
   requests(thread: string): Promise<readonly RunRequest[]>;
   /** Inputs that wait for the owners of these threads, in their order, in one read; zeros for an unknown thread. */

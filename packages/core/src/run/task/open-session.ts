@@ -88,6 +88,8 @@ export interface OpenSessionOptions {
   readonly onIncompatible?: "parks" | "refused";
   /** True when no body runs, so no context is needed. */
   readonly needsNoContext?: boolean;
+  /** Idempotency key of a resume, saved with the run. */
+  readonly resumeKey?: string | undefined;
   /** Claim of a thread with a live owner. Default `free`. */
   readonly claim?: ClaimMode | undefined;
 }
@@ -344,7 +346,7 @@ async function loadSession(
       : toSavedBreakpoints(env.breakpoints);
   const row =
     open && claim.run !== undefined
-      ? toResumedRow(claim.run, claim, graph.version, { recovers: opening.isRecovery === true })
+      ? toResumedRow(claim.run, claim, graph.version, opening)
       : createRunRow({ ...opening, runId: findFinishedRun(opening, claim, control) ?? opening.runId }, world, claim);
   const run = replaceBreakpoints(row, breakpoints);
   const saved: Persistence = {
@@ -429,12 +431,13 @@ function toResumedRow(
   before: RunRow,
   { nextCheckpoint: at }: Claim,
   version: number,
-  { recovers }: { readonly recovers: boolean },
+  { isRecovery = false, resumeKey = before.resumeKey }: Pick<OpenSessionOptions, "isRecovery" | "resumeKey">,
 ): RunRow {
   const { recovered, ...run } = before;
   const cleared = { endedAt: undefined, error: undefined };
-  const resumed = { ...run, version, status: "running", attempt: run.attempt + 1, ...cleared } as const;
-  if (!recovers || run.status !== "running") return resumed;
+  const keyed = resumeKey === undefined ? {} : { resumeKey };
+  const resumed = { ...run, version, status: "running", attempt: run.attempt + 1, ...cleared, ...keyed } as const;
+  if (!isRecovery || run.status !== "running") return resumed;
   return { ...resumed, recovered: { count: recovered?.at === at ? recovered.count + 1 : 1, at } };
 }
 
