@@ -31,9 +31,12 @@ interface ConnectionOptions {
   readonly onReceived: (thread: string, received: RelayFrame | RelayGap) => void;
   /** Called once when the connection is open. */
   readonly onOpen: () => void;
-  /** Called once at its end; `dead` for the socket of a process that no longer exists. */
-  readonly onEnd: (end: "closed" | "dead") => void;
+  /** Called once at its end. */
+  readonly onEnd: (end: ConnectionEnd) => void;
 }
+
+/** `dead`: the socket of a process that no longer exists. `foreign`: a process that speaks another version. */
+export type ConnectionEnd = "closed" | "dead" | "foreign";
 
 /** Connects to a process. */
 export function connectToPublisher(options: ConnectionOptions): PublisherConnection {
@@ -46,6 +49,7 @@ class Connection implements PublisherConnection {
   readonly #options: ConnectionOptions;
   readonly #answers = new Map<number, (snapshot: RelaySnapshot | undefined) => void>();
   #lastRequest = 0;
+  #end: ConnectionEnd = "closed";
   #isReady: () => void = () => undefined;
 
   constructor(options: ConnectionOptions) {
@@ -56,23 +60,22 @@ class Connection implements PublisherConnection {
     const socket = connect(options.address);
     this.#socket = socket;
     const messages = createMessageReader(options.codec, maxMessageBytes);
-    let isRefused = false;
     socket.unref();
     socket.on("error", (error) => {
-      isRefused = getErrorCode(error) === "ECONNREFUSED";
+      if (getErrorCode(error) === "ECONNREFUSED") this.#end = "dead";
     });
     socket.on("data", (bytes) => {
       try {
         for (const value of messages.read(bytes)) this.#receive(parsePublisherMessage(value));
       } catch {
-        socket.destroy();
+        this.#destroy("foreign");
       }
     });
     socket.once("close", () => {
       for (const answer of this.#answers.values()) answer(undefined);
       this.#answers.clear();
       this.#isReady();
-      options.onEnd(isRefused ? "dead" : "closed");
+      options.onEnd(this.#end);
     });
   }
 
@@ -104,6 +107,11 @@ class Connection implements PublisherConnection {
     this.#socket.destroy();
   }
 
+  #destroy(end: ConnectionEnd): void {
+    this.#end = end;
+    this.#socket.destroy();
+  }
+
   #send(message: ReaderMessage): void {
     const bytes = encodeMessage(this.#options.codec, message);
     if (bytes !== undefined && !this.#socket.destroyed) this.#socket.write(bytes);
@@ -111,9 +119,9 @@ class Connection implements PublisherConnection {
 
   #receive(message: PublisherMessage | undefined): void {
     const { onReceived, onOpen } = this.#options;
-    if (message === undefined) this.#socket.destroy();
+    if (message === undefined) this.#destroy("foreign");
     else if ("version" in message) {
-      if (message.version !== protocolVersion) this.#socket.destroy();
+      if (message.version !== protocolVersion) this.#destroy("foreign");
       else onOpen();
       this.#isReady();
     } else if ("missing" in message) onReceived(message.missing, { missing: true });

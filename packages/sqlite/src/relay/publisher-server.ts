@@ -15,7 +15,7 @@ import {
 } from "./relay-messages.ts";
 
 /** Bytes that wait for a slow reader. Above, its frames are dropped and it is told to ask for the snapshot. */
-export const maxWaitingBytes: number = 4 * 1024 * 1024;
+const maxWaitingBytes: number = 4 * 1024 * 1024;
 
 /** Limits per process and per reader. */
 const maxReaders = 256;

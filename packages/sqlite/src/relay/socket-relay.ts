@@ -64,9 +64,13 @@ class FileRelay implements SocketRelay {
   readonly #local = memoryRelay();
   readonly #connections = new Map<string, PublisherConnection>();
   readonly #listeners = new Map<string, Set<Listener>>();
+  /** Addresses of processes that speak another version. */
+  readonly #foreign = new Set<string>();
   #server: PublisherServer | undefined;
   #stopSearching: (() => void) | undefined;
   #isClosed = false;
+  /** Calls that use the connections now. */
+  #uses = 0;
 
   constructor(folder: RelayFolder, codec: Codec, world: World) {
     this.#folder = folder;
@@ -94,16 +98,14 @@ class FileRelay implements SocketRelay {
       if (listeners.size > 0 || this.#listeners.get(thread) !== listeners) return;
       this.#listeners.delete(thread);
       for (const connection of this.#connections.values()) connection.unsubscribe(thread);
-      if (this.#listeners.size === 0) this.#disconnect();
+      this.#disconnectIfIdle();
     };
   }
 
   async snapshot(thread: string): Promise<RelaySnapshot | undefined> {
     this.#search();
-    const loaded = await Promise.all([
-      this.#local.snapshot(thread),
-      ...[...this.#connections.values()].map((connection) => connection.loadSnapshot(thread)),
-    ]);
+    const loaded = await this.#use((connection) => connection.loadSnapshot(thread));
+    loaded.push(await this.#local.snapshot(thread));
     const found = loaded.filter((snapshot) => snapshot !== undefined);
     return found.toSorted((one, other) => other.epoch - one.epoch)[0];
   }
@@ -116,8 +118,9 @@ class FileRelay implements SocketRelay {
   }
 
   #startServer(): PublisherServer {
-    // Sockets of processes that died without a reader.
+    // Removes sockets of processes that died without a reader.
     this.#search();
+    void this.#use(({ ready }) => ready);
     const { snapshot } = this.#local;
     const { id, folder, codec, world } = { id: this.#id, folder: this.#folder, codec: this.#codec, world: this.#world };
     return startPublisherServer({ id, folder, codec, world, loadSnapshot: snapshot });
@@ -128,7 +131,7 @@ class FileRelay implements SocketRelay {
     if (this.#isClosed) return;
     const own = this.#folder.createAddress(this.#id).foundAt;
     for (const address of this.#folder.list())
-      if (address !== own && !this.#connections.has(address)) this.#connect(address);
+      if (address !== own && !this.#connections.has(address) && !this.#foreign.has(address)) this.#connect(address);
   }
 
   #connect(address: string): void {
@@ -139,14 +142,14 @@ class FileRelay implements SocketRelay {
         for (const thread of this.#listeners.keys()) connection.subscribe(thread);
         // The process may have published before.
         this.#notifyAll();
-        if (this.#listeners.size === 0) this.#disconnect();
       },
       onEnd: (end) => {
         if (end === "dead") this.#folder.remove(address);
+        if (end === "foreign") this.#foreign.add(address);
         // A connection that this relay closed is no longer listed.
         if (this.#connections.get(address) !== connection) return;
         this.#connections.delete(address);
-        if (end === "closed") this.#notifyAll();
+        if (end !== "dead") this.#notifyAll();
       },
     });
     this.#connections.set(address, connection);
@@ -173,6 +176,21 @@ class FileRelay implements SocketRelay {
       stopWatching();
       cancel();
     };
+  }
+
+  /** Calls `work` for each connection; connections that no reader needs are closed afterwards. */
+  async #use<Value>(work: (connection: PublisherConnection) => Promise<Value>): Promise<Value[]> {
+    this.#uses += 1;
+    try {
+      return await Promise.all([...this.#connections.values()].map(work));
+    } finally {
+      this.#uses -= 1;
+      this.#disconnectIfIdle();
+    }
+  }
+
+  #disconnectIfIdle(): void {
+    if (this.#listeners.size === 0 && this.#uses === 0) this.#disconnect();
   }
 
   #disconnect(): void {
