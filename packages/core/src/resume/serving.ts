@@ -7,6 +7,7 @@ import { checkCount, checkOptions, listOptionNames } from "../base/options.ts";
 import type { World } from "../base/world.ts";
 import type { RunRow } from "../checkpoint/checkpoint.ts";
 import type { ClaimableKind } from "../checkpoint/claimable.ts";
+import { inQueue } from "../checkpoint/delayed-run.ts";
 import type { Store } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/graph.ts";
 import type { Migration } from "../compile/migration.ts";
@@ -70,7 +71,11 @@ export const servingNames: readonly string[] = listOptionNames<ServingOptions>({
 });
 
 /** Throws `invalid_option` for invalid serving options. */
-export function checkServing(call: "engine" | "recover", options: ServingOptions, known: readonly string[]): void {
+export function checkServing(
+  call: "engine" | "recover" | "deliver",
+  options: ServingOptions,
+  known: readonly string[],
+): void {
   checkOptions(call, options, known);
   checkStoreOption(call, options.store);
   checkCodecOption(call, options.codec);
@@ -80,12 +85,21 @@ export function checkServing(call: "engine" | "recover", options: ServingOptions
       what: `${call}: expected a store, got undefined`,
       next: "Pass the store that holds the threads",
     });
+  if (call !== "deliver" && options.store.ownership === "orchestrator") throw createOwnershipError(call);
   if (!Array.isArray(options.graphs))
     throw invalidOption({ where: call, option: "graphs", expected: "a list of graphs", got: options.graphs });
   for (const graph of options.graphs) checkGraphOption(call, graph);
   checkVersions(call, options);
   checkModels(call, options.models);
   checkCount(call, { parkAfter: options.parkAfter });
+}
+
+function createOwnershipError(call: string): StatewrightError {
+  return new StatewrightError("store_mixed", {
+    what: `${call}: expected a store that owns its threads, got a store whose threads an orchestrator owns`,
+    next: "Run its threads with deliver, or pass another store",
+    details: { ownership: "orchestrator" },
+  });
 }
 
 /** Claimable runs of a store. */
@@ -165,7 +179,7 @@ async function excludePreempted(
   const isRetained = await Promise.all(
     orphaned.map(async ({ thread, id }) => {
       if (!threads.has(thread)) return true;
-      const queuedRuns = await store.runs({ thread, status: "queued" });
+      const queuedRuns = await store.runs({ thread, ...inQueue });
       return !queuedRuns.some(({ stops }) => stops?.run === id);
     }),
   );

@@ -3,13 +3,16 @@
 import type { StatewrightError } from "@statewright/core";
 import type { StoreCipher } from "@statewright/store-kit";
 import type { Database } from "../driver/database.ts";
+import { RequestRows } from "../rows/request-rows.ts";
 import { CheckpointReader } from "./checkpoint-reader.ts";
 import { EffectReader } from "./effect-reader.ts";
 import { EventReader } from "./event-reader.ts";
 import { InboxReader } from "./inbox-reader.ts";
+import { InputReader } from "./input-reader.ts";
 import { InterruptReader } from "./interrupt-reader.ts";
 import { ListIndexes } from "./list-indexes.ts";
 import { NamespaceReader } from "./namespace-reader.ts";
+import { OutboxReader } from "./outbox-reader.ts";
 import { OutlineReader } from "./outline-reader.ts";
 import { RunLists } from "./run-lists.ts";
 import { StateReader } from "./state-reader.ts";
@@ -33,8 +36,13 @@ export interface Reader {
   readonly inbox: InboxReader;
   readonly events: EventReader;
   readonly timers: TimerReader;
+  readonly outbox: OutboxReader;
   readonly outlines: OutlineReader;
   readonly supersteps: SuperstepReader;
+  readonly requests: RequestRows;
+  readonly inputs: InputReader;
+  /** Reports a damaged row that a list or a write over many threads skips. */
+  readonly onFault: (fault: StatewrightError) => void;
 }
 
 /** Creates the readers. `onFault` is called for damaged rows that are skipped by lists over many threads. */
@@ -61,7 +69,11 @@ export function createReader(
     inbox: new InboxReader(db, ciphers),
     events: new EventReader(db, { ciphers, checkpoints }),
     timers: new TimerReader(db, onFault),
+    outbox: new OutboxReader(db, { ciphers, onFault }),
     outlines: new OutlineReader(db),
     supersteps: new SuperstepReader(db, { ciphers, namespaces }),
+    requests: new RequestRows(db),
+    inputs: new InputReader(db),
+    onFault,
   };
 }

@@ -13,6 +13,7 @@ import type { EventRow } from "../event.ts";
 import type { GraphVersion, PrunedRange } from "../export/thread-export.ts";
 import type { InboxMessage } from "../inbox-message.ts";
 import type { EffectRow, InterruptRow } from "../journal.ts";
+import type { OutboxRow } from "../outbox.ts";
 import {
   checkFilter,
   checkRange,
@@ -20,9 +21,12 @@ import {
   createUnknownThreadError,
   isChildNamespace,
 } from "../rules.ts";
-import type { CheckpointWithDeltas } from "../store.ts";
+import type { RunRequest } from "../run-request.ts";
+import type { ScheduleRow } from "../schedule.ts";
+import type { CheckpointWithDeltas, Ownership } from "../store.ts";
 import type { ThreadDetails } from "../thread-rules.ts";
 import type { TimerRow } from "../timer.ts";
+import type { MemoryHints } from "./memory-hints.ts";
 
 export interface Owner {
   alive: boolean;
@@ -72,7 +76,13 @@ export interface Thread {
   readonly artifacts: ThreadArtifacts;
   /** Number of queued runs. */
   queued: number;
+  /** Number of inbox messages that no run has received. */
+  messages: number;
+  /** Requests in their order, including handled requests with a key. */
+  requests: readonly RunRequest[];
   owner: Owner | undefined;
+  /** Owners that lost the thread to a forced claim. */
+  displaced: readonly Owner[];
   /** Graph version of the owner, recorded with new checkpoints; undefined before the first claim. */
   writer: GraphVersion | undefined;
   writtenBy: GraphVersion | undefined;
@@ -97,6 +107,19 @@ export interface StoredInterrupt {
   readonly position: number;
 }
 
+/** Rows of the outbox by position, and the topics of each consumer. */
+export interface MemoryOutbox {
+  readonly rows: Map<number, { readonly row: OutboxRow; readonly owner: Owner | undefined }>;
+  /** Positions by consumer, thread and id. */
+  readonly positions: Map<string, number>;
+  readonly topics: Map<string, ReadonlySet<string>>;
+  lastPosition: number;
+}
+
+export function createMemoryOutbox(): MemoryOutbox {
+  return { rows: new Map(), positions: new Map(), topics: new Map(), lastPosition: 0 };
+}
+
 export type Threads = Map<string, Thread> & {
   runCount: number;
   interruptCount: number;
@@ -104,9 +127,16 @@ export type Threads = Map<string, Thread> & {
   ownerCount: number;
   /** Threads that may have an undelivered event in an inbox: every other thread has none. */
   readonly eventThreads: Set<string>;
+  /** Threads that may have a request: every other thread has none. */
+  readonly requestThreads: Set<string>;
+  readonly hints: MemoryHints;
   /** Outlines of graph versions, by version. */
   readonly outlines: Map<string, string>;
   readonly longTerm: MemoryLongTerm;
+  readonly ownership: Ownership;
+  /** Schedules by id. */
+  readonly schedules: Map<string, ScheduleRow>;
+  readonly outbox: MemoryOutbox;
   /** Clock of the store; undefined in a store without a clock. */
   readonly now: (() => number) | undefined;
   /** Open snapshots, each with the threads changed since. */
@@ -135,7 +165,10 @@ export function createThread(
     events: [],
     artifacts: createThreadArtifacts(),
     queued: 0,
+    messages: 0,
+    requests: [],
     owner: undefined,
+    displaced: [],
     writer,
     writtenBy: writer,
     epoch: 0,
