@@ -159,6 +159,7 @@ export function engine(options: EngineOptions): Engine {
       await stopping;
       if (isServing()) return;
       state = "serving";
+      options.relay?.prepare?.();
       try {
         await schedule.scan();
         await schedule.schedulePoll();

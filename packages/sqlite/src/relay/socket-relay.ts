@@ -80,9 +80,12 @@ class FileRelay implements SocketRelay {
 
   publish(thread: string, frames: readonly RelayFrame[]): void {
     this.#local.publish(thread, frames);
-    if (this.#isClosed) return;
-    this.#server ??= this.#startServer();
-    for (const frame of frames) this.#server.publish(thread, frame);
+    this.prepare();
+    for (const frame of frames) this.#server?.publish(thread, frame);
+  }
+
+  prepare(): void {
+    if (!this.#isClosed) this.#server ??= this.#startServer();
   }
 
   subscribe(thread: string, listener: Listener): () => void {

@@ -14,7 +14,7 @@ import { connect, createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join as joinPath } from "node:path";
 import process from "node:process";
-import { type Codec, createCodec, type RelayFrame, type RelayGap } from "@statewright/core";
+import { type Codec, createCodec, engine, memoryStore, type RelayFrame, type RelayGap } from "@statewright/core";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { type SocketRelay, socketRelay } from "../../src/index.ts";
 import { openRelayFolder, type RelayPlace } from "../../src/relay/relay-folder.ts";
@@ -347,4 +347,14 @@ test("a closed relay serves its own process, and leaves no socket, connection or
   reader.unsubscribe();
   own.unsubscribe();
   await expect.poll(countPipes).toBeLessThanOrEqual(pipes);
+});
+
+test("a process is reachable from the start of its engine on, before its first run [SE6]", async () => {
+  const relay = openRelay();
+  const host = engine({ store: memoryStore(), graphs: [], relay });
+  await host.start();
+  await expect.poll(getAddress).toMatch(/sock$/);
+  await host.stop();
+  relay.close();
+  expect(getAddress).toThrow();
 });
