@@ -4,7 +4,7 @@ import { type RunHost, startNextQueued } from "../run/queue.ts";
 import type { RunHandle } from "../run/session/options/options.ts";
 import { getCodec, getWorld } from "../run/task/open-session.ts";
 import { filterDeliverable } from "./notified-runs.ts";
-import { finishRequestedRuns, listRequestedRuns } from "./requested-runs.ts";
+import { finishRequestedRuns } from "./requested-runs.ts";
 import {
   checkServing,
   continueRun,
@@ -33,7 +33,7 @@ export async function recover(options: RecoverOptions): Promise<readonly RunHand
   });
   const { store, parkAfter } = options;
   const { log } = getWorld(options);
-  await finishRequestedRuns(options, await listRequestedRuns(store));
+  await finishRequestedRuns(options);
   const { queued, orphaned, parked, notified } = await findClaimableRuns(store, getWorld(options));
   const deliverable = await filterDeliverable(store, getCodec(options), notified);
   /** Runs of one thread are serial. */
@@ -46,7 +46,7 @@ export async function recover(options: RecoverOptions): Promise<readonly RunHand
   for (const row of [...orphaned, ...parked, ...deliverable]) {
     const caller = createCaller(options, host, row);
     if (caller === undefined) continue;
-    const handle = continueRun(caller, row, parkAfter, lastResults.get(row.thread));
+    const handle = continueRun(caller, row, { parkAfter, before: lastResults.get(row.thread) });
     lastResults.set(row.thread, handle.result);
     handle.result.catch((error: unknown) => {
       // Another process claimed the thread first.

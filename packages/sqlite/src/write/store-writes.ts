@@ -4,6 +4,7 @@ import type { Store } from "@statewright/core";
 import { checkId } from "@statewright/core/adapter";
 import {
   type Commit,
+  claimRules,
   type HintKind,
   type PruneWrite,
   requestRules,
@@ -21,6 +22,8 @@ export type StoreWrites = Pick<
   | "createThread"
   | "updateThread"
   | "claim"
+  | "claimRuns"
+  | "claimTimers"
   | "commit"
   | "branch"
   | "enqueue"
@@ -92,6 +95,14 @@ function createWrites(parts: StoreParts): StoreWrites {
       checkId("thread", request.thread);
       if (request.branch !== undefined) checkId("branch", request.branch);
       return await claims.claim(request);
+    },
+    claimRuns: async (request) => {
+      claimRules.checkRunClaimRequest(request);
+      return await claims.claimRuns(request);
+    },
+    claimTimers: async (request) => {
+      claimRules.checkTimerClaimRequest(request);
+      return await claims.claimTimers(request);
     },
     commit: (commit, onCommitted) => {
       const write = (): void => claims.commit(commit, onCommitted);
