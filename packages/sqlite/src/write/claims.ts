@@ -200,6 +200,7 @@ export class Claims {
       messages: state.messages,
       requests: state.requests,
       input: state.input,
+      inputs: { queued: state.queued, messages: state.messages, requests: state.requests },
       isReleased: false,
       mayHaveTakenMessages: run !== undefined && run.status !== "done" && run.status !== "cancelled",
       mayAwaitAnswers: run === undefined ? head !== undefined : run.status !== "done",

@@ -218,11 +218,10 @@ function writeCommit(saved: Persistence, parts: SessionWrite, onCommitted: (fail
   }
   const { after, seq } = getSeqRange(parts) ?? { after: undefined, seq: saved.thread.durableSeq };
   const parents = encodeParentEffects(saved);
-  const handledRequests = listHandledRequests(saved.thread, parts.run);
   saved.store.commit(
     {
       ...parts,
-      ...(handledRequests === undefined ? {} : { handledRequests }),
+      handledRequests: listHandledRequests(saved.thread, parts.run),
       effects,
       artifacts:
         parents === undefined ? artifacts : joinArtifacts([artifacts, ...parents.map((each) => each.artifacts)]),
