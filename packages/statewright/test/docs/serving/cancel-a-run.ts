@@ -6,7 +6,10 @@ import { watchStore } from "statewright/inspect";
 const [role = "work", thread = "talk-1"] = process.argv.slice(2);
 const store = sqliteStore("talks.db");
 // A model that writes the first words of its answer, and continues until its signal fires.
-const talker = createAgent({ name: "talker", model: scriptedModel(() => stall({ after: say("In Oslo it rains, and ") })) });
+const talker = createAgent({
+  name: "talker",
+  model: scriptedModel(() => stall({ after: say("In Oslo it rains, and ") })),
+});
 
 /** Puts a question into the queue of the worker. */
 async function ask(): Promise<void> {
