@@ -7,12 +7,14 @@ interface CursorParts {
   readonly listThreads: readonly [updatedAt: number, id: string];
   readonly listRuns: readonly [id: string, position: number];
   readonly listInterrupts: readonly [position: number];
+  readonly listNotifications: readonly [position: number];
 }
 
 const cursorTypes: Readonly<Record<keyof CursorParts, readonly ("number" | "string")[]>> = {
   listThreads: ["number", "string"],
   listRuns: ["string", "number"],
   listInterrupts: ["number"],
+  listNotifications: ["number"],
 };
 
 /** Returns the cursor of a row: the text to pass as `before`. */

@@ -16,6 +16,8 @@ import type { ResumeOptions, RunHandle, RunOf, RunOptions } from "../run/session
 import { getWorld } from "../run/task/open-session.ts";
 import { createActiveRuns } from "./active-runs.ts";
 import { createHaltedRuns } from "./halted-runs.ts";
+import { createNotifier } from "./notifier.ts";
+import { type Notify, type NotifyOptions, resolveNotifyOptions } from "./notify-options.ts";
 import { createPendingWorkScanner, type PendingWork } from "./pending-work.ts";
 import { resumeRun } from "./resume.ts";
 import { createScanSchedule } from "./scan-schedule.ts";
@@ -42,6 +44,13 @@ export interface EngineOptions extends ServingOptions {
    * its `run` and `resume`. A server can stream the events of these runs.
    */
   readonly onRun?: (run: RunHandle<unknown>) => void;
+  /**
+   * Tells a person or another system about runs that failed, were parked, or are in doubt, and with
+   * `waitingLongerThanMs` about interrupts that are open for too long. From the first start of such an engine on, each
+   * process of the store writes a notification with the end of the run, in one commit, and any engine with `notify`
+   * delivers it at least once. A function, or its options. Default: none.
+   */
+  readonly notify?: Notify | NotifyOptions;
 }
 
 type EngineProvided = "store" | "secrets" | "world" | "codec";
@@ -69,17 +78,24 @@ export interface Engine {
 
 const names = [
   ...servingNames,
-  ...listOptionNames<Omit<EngineOptions, keyof ServingOptions>>({ concurrency: true, pollMs: true, onRun: true }),
+  ...listOptionNames<Omit<EngineOptions, keyof ServingOptions>>({
+    concurrency: true,
+    pollMs: true,
+    onRun: true,
+    notify: true,
+  }),
 ];
 
 /** Creates an engine for the threads of a store; idle until `start`. Throws `invalid_option`, `missing_store`. */
 export function engine(options: EngineOptions): Engine {
   checkServing("engine", options, names);
-  const { store, concurrency = 64, pollMs = 1_000, onRun } = options;
+  const { store, concurrency = 64, pollMs = 1_000, onRun, notify } = options;
   checkCount("engine", { concurrency: concurrency === Number.POSITIVE_INFINITY ? undefined : concurrency, pollMs });
   checkFunction("engine", { onRun });
   const world = getWorld(options);
   const slots = createSlots(concurrency);
+  const notifier =
+    notify === undefined ? undefined : createNotifier({ store, world, options: resolveNotifyOptions(notify) });
   /** Threads claimed by the engine: active, or waiting for a slot. */
   const claimedThreads = new Set<string>();
   let state: "idle" | "serving" | "stopping" | "stopped" = "idle";
@@ -94,6 +110,7 @@ export function engine(options: EngineOptions): Engine {
     onRun,
     isStopping: () => state === "stopping",
     onEnd: () => {
+      notifier?.request();
       if (isServing()) void schedule.scheduleAlarm();
     },
   });
@@ -110,6 +127,7 @@ export function engine(options: EngineOptions): Engine {
   const scanner = createPendingWorkScanner({ options, host, world, isClaimed, listHalted, track });
 
   async function scanStore(): Promise<void> {
+    notifier?.request();
     for (const [thread, work] of await scanner.scan()) if (isServing()) claimThread(thread, work);
   }
 
@@ -141,14 +159,21 @@ export function engine(options: EngineOptions): Engine {
     if (state === "stopping" || state === "stopped") throw createStoppedError(state);
   }
 
+  function abort(): void {
+    activeRuns.abort();
+    notifier?.abort();
+  }
+
   async function stopServing(): Promise<void> {
     state = "stopping";
     slots.clear();
     claimedThreads.clear();
     schedule.cancel();
+    const notified = notifier?.stop();
     activeRuns.drain();
     await schedule.waitForScan();
     await activeRuns.waitUntilEmpty();
+    await notified;
     schedule.cancel();
     state = "stopped";
     stopping = undefined;
@@ -160,6 +185,7 @@ export function engine(options: EngineOptions): Engine {
       if (isServing()) return;
       state = "serving";
       try {
+        await notifier?.start();
         await schedule.scan();
         await schedule.schedulePoll();
       } catch (error) {
@@ -170,8 +196,8 @@ export function engine(options: EngineOptions): Engine {
     stop: async ({ now = false, graceMs } = {}) => {
       if (state === "stopped") return;
       stopping ??= stopServing();
-      if (now) activeRuns.abort();
-      const cancelGrace = graceMs === undefined ? undefined : world.schedule.after(graceMs, activeRuns.abort);
+      if (now) abort();
+      const cancelGrace = graceMs === undefined ? undefined : world.schedule.after(graceMs, abort);
       await stopping;
       cancelGrace?.();
     },

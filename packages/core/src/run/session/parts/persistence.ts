@@ -4,6 +4,7 @@ import type { World } from "../../../base/world.ts";
 import type { RunRow } from "../../../checkpoint/checkpoint.ts";
 import type { StateWriter } from "../../../checkpoint/codec/saved-state.ts";
 import type { EffectRow, InterruptRow } from "../../../checkpoint/journal.ts";
+import { listNotices, mayNotify } from "../../../checkpoint/notification.ts";
 import type { CheckpointWrite, Claim, Commit, Store } from "../../../checkpoint/store.ts";
 import type { Codec } from "../../../state/codec.ts";
 import type { ArtifactWrite } from "../../../tool/artifacts/artifact.ts";
@@ -198,9 +199,11 @@ function writeCommit(saved: Persistence, parts: SessionWrite, onCommitted: (fail
   }
   const { after, seq } = getSeqRange(parts) ?? { after: undefined, seq: saved.thread.durableSeq };
   const parents = encodeParentEffects(saved);
+  const outbox = mayNotify(parts) ? listSessionNotices(saved, parts) : undefined;
   saved.store.commit(
     {
       ...parts,
+      ...(outbox === undefined ? {} : { outbox }),
       effects,
       artifacts:
         parents === undefined ? artifacts : joinArtifacts([artifacts, ...parents.map((each) => each.artifacts)]),
@@ -228,6 +231,12 @@ function writeCommit(saved: Persistence, parts: SessionWrite, onCommitted: (fail
       onCommitted(failure);
     },
   );
+}
+
+/** Lists the notifications of a commit. */
+function listSessionNotices({ namespace, claim, thread }: Persistence, parts: SessionWrite): Commit["outbox"] {
+  const { run, world } = thread;
+  return listNotices({ ...parts, namespace }, { claim, run, clock: world.clock });
 }
 
 /** Encodes the pending rows of parent graphs for this commit; the checkpoint reduces none of them. */
