@@ -11,6 +11,7 @@ export type {
   Task,
 } from "./checkpoint/checkpoint.ts";
 export { type ClaimableKind, type ClaimablePage, getClaimableKind } from "./checkpoint/claimable.ts";
+export * as delayedRunRules from "./checkpoint/delayed-run.ts";
 export type { EventRow } from "./checkpoint/event.ts";
 export { listGraphVersions } from "./checkpoint/export/list-graph-versions.ts";
 export type {
@@ -30,6 +31,7 @@ export type {
   InboxMessageWrite,
 } from "./checkpoint/inbox-message.ts";
 export {
+  attemptDisplaced,
   attemptStopped,
   type EffectAttempt,
   type EffectRow,
@@ -54,8 +56,21 @@ export type {
   ThreadOutboxWrite,
 } from "./checkpoint/outbox.ts";
 export * as outboxRules from "./checkpoint/outbox.ts";
+export type { ClaimMode, PreviousOwner } from "./checkpoint/previous-owner.ts";
+export * as requestRules from "./checkpoint/request-rules.ts";
 export * as retentionRules from "./checkpoint/retention.ts";
 export * as storeRules from "./checkpoint/rules.ts";
+export type {
+  HintKind,
+  HintListener,
+  InputCounts,
+  RunRequest,
+  RunRequestKind,
+  RunRequestOutcome,
+  RunRequestWrite,
+  WatchOptions,
+} from "./checkpoint/run-request.ts";
+export type { FiredSlot, MissedSlots, ScheduleFilter, ScheduleRow } from "./checkpoint/schedule.ts";
 export type {
   BranchWrite,
   ChannelRows,
@@ -68,12 +83,15 @@ export type {
   MetadataFilter,
   NamespaceJournal,
   OpenInterruptFilter,
+  Ownership,
   PruneWrite,
   QueuedThread,
   QueueWrite,
   RunCountFilter,
   RunCounts,
   RunFilter,
+  Schedules,
+  ScheduleWrite,
   StatusCounts,
   Store,
   StoredEvent,
@@ -95,7 +113,14 @@ export type {
 } from "./checkpoint/superstep.ts";
 export type { ThreadDetails } from "./checkpoint/thread-rules.ts";
 export * as threadRules from "./checkpoint/thread-rules.ts";
-export type { TimerChange, TimerKind, TimerRow } from "./checkpoint/timer.ts";
+export {
+  type TimerChange,
+  type TimerFilter,
+  type TimerKind,
+  type TimerRow,
+  timerKinds,
+  toStartTimerId,
+} from "./checkpoint/timer.ts";
 export type { Fault, VerifyReport } from "./checkpoint/verify-report.ts";
 export type {
   LongTermChange,

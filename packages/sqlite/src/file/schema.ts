@@ -30,7 +30,7 @@ export const applicationId = 0x53577274;
  * SHA-256 of the schema of a new file, so that opening a file does not create the tables in memory for comparison. A
  * test compares the hash with the statements below.
  */
-export const schemaHash = "5244aecc6d9fd3dff3f71f513b03f15c99d6a3ef4e1a76138a811a575136c26f";
+export const schemaHash = "324b5d0125133fc9bee870604a9ae65209050af153056368a2a64c0c4a6ecf23";
 
 /** Forward only: the version of a file is its number of applied migrations. */
 export const migrations: readonly (readonly string[])[] = [
@@ -66,11 +66,15 @@ export const migrations: readonly (readonly string[])[] = [
   seq INTEGER NOT NULL,
   checkpoint INTEGER NOT NULL,
   queued INTEGER NOT NULL,
+  messages INTEGER NOT NULL,
+  requests INTEGER NOT NULL,
+  input INTEGER NOT NULL,
   created INTEGER NOT NULL,
   updated INTEGER NOT NULL,
   secret BLOB,
   tenant TEXT,
-  user TEXT
+  user TEXT,
+  displaced TEXT
 ) STRICT`,
     `CREATE INDEX threads_by_change ON threads (updated)`,
     `CREATE INDEX threads_by_tenant ON threads (tenant, updated) WHERE tenant IS NOT NULL`,
@@ -78,6 +82,9 @@ export const migrations: readonly (readonly string[])[] = [
     // Nearly all threads are done, and a run changes no entry at its start and at its end: those are counted otherwise.
     `CREATE INDEX threads_by_status ON threads (tenant, status) WHERE status NOT IN ('running', 'done')`,
     `CREATE INDEX threads_with_queue ON threads (key) WHERE queued > 0`,
+    // Finds the threads with a new input: each input gives its thread the next number of the file.
+    `CREATE INDEX threads_by_input ON threads (input) WHERE input > 0`,
+    `CREATE INDEX threads_with_requests ON threads (key) WHERE requests > 0`,
     `CREATE TABLE thread_details (
   thread INTEGER PRIMARY KEY REFERENCES threads ON DELETE CASCADE,
   title ANY,
@@ -240,7 +247,22 @@ export const migrations: readonly (readonly string[])[] = [
   sum INTEGER NOT NULL,
   PRIMARY KEY (branch, id)
 ) STRICT, WITHOUT ROWID`,
-    `CREATE INDEX timers_by_due ON timers (due, id)`,
+    // By kind: an engine reads the due timers of a kind, whatever else is due.
+    `CREATE INDEX timers_by_due ON timers (kind, due, id)`,
+    `CREATE INDEX debounced_timers ON timers (about) WHERE kind = 'start' AND about <> ''`,
+    `CREATE TABLE schedules (
+  key INTEGER PRIMARY KEY,
+  id TEXT NOT NULL UNIQUE,
+  graph TEXT NOT NULL,
+  tenant TEXT,
+  user TEXT,
+  due INTEGER,
+  revision INTEGER NOT NULL,
+  sum INTEGER NOT NULL,
+  body ANY NOT NULL
+) STRICT`,
+    `CREATE INDEX schedules_by_due ON schedules (due, id) WHERE due IS NOT NULL`,
+    `CREATE INDEX schedules_by_tenant ON schedules (tenant, id) WHERE tenant IS NOT NULL`,
     `CREATE TABLE inbox_messages (
   key INTEGER PRIMARY KEY,
   branch INTEGER NOT NULL REFERENCES branches ON DELETE CASCADE,
@@ -279,6 +301,19 @@ export const migrations: readonly (readonly string[])[] = [
 ) STRICT`,
     `CREATE INDEX pending_outbox ON outbox (consumer, due) WHERE state = 'pending'`,
     `CREATE INDEX finished_outbox ON outbox (consumer, finished) WHERE state <> 'pending'`,
+    `CREATE TABLE requests (
+  key INTEGER PRIMARY KEY,
+  branch INTEGER NOT NULL REFERENCES branches ON DELETE CASCADE,
+  run INTEGER NOT NULL,
+  id TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  name TEXT,
+  at INTEGER NOT NULL,
+  handled INTEGER NOT NULL,
+  sum INTEGER NOT NULL,
+  more ANY NOT NULL,
+  UNIQUE (branch, id)
+) STRICT`,
     `CREATE TABLE events (
   thread INTEGER NOT NULL REFERENCES threads ON DELETE CASCADE,
   seq INTEGER NOT NULL,

@@ -12,6 +12,7 @@ import {
   hasParties,
   hasRequestedStatus,
   isNotDone,
+  isRequestedDelay,
   type ListParameters,
   toListParameters,
   toStoredOpenStatuses,
@@ -38,6 +39,7 @@ const runConditions =
   " AND (@branch IS NULL OR b.name = @branch) AND (@graph IS NULL OR r.graph = @graph) AND (@name IS NULL OR r.name = @name)" +
   " AND r.started >= @since AND r.started < @until AND r.key < @before" +
   hasRequestedStatus +
+  isRequestedDelay +
   hasParties("r") +
   hasMetadata;
 
@@ -54,6 +56,7 @@ const runsOfPair =
   " AND (@name IS NULL OR r.name = @name) AND (@graph IS NULL OR r.graph = @graph)" +
   " AND (@branch IS NULL OR b.name = @branch) AND r.started >= @since AND r.started < @until" +
   hasRequestedStatus +
+  isRequestedDelay +
   hasParties("r") +
   hasMetadata;
 
@@ -71,6 +74,15 @@ const claimableNotified =
   " WHERE m.kind = 'event' AND m.run = '' AND m.branch > @after AND r.status IN ('waiting', 'paused')" +
   " AND (t.owner IS NULL OR t.owner IN (SELECT value FROM json_each(@dead)))" +
   " GROUP BY m.branch ORDER BY m.branch LIMIT @limit";
+
+/** First run at rest with a request, of each thread without a live owner, in the order of their threads. */
+const claimableRequested =
+  " FROM threads t INDEXED BY threads_with_requests CROSS JOIN branches b INDEXED BY branches_of_thread" +
+  " ON b.thread = t.key AND instr(b.name, '/') = 0 CROSS JOIN requests q ON q.branch = b.key AND q.handled = 0" +
+  " CROSS JOIN runs r ON r.key = q.run WHERE t.requests > 0 AND t.key > @after" +
+  " AND r.status NOT IN ('queued', 'done', 'cancelled')" +
+  " AND (t.owner IS NULL OR t.owner IN (SELECT value FROM json_each(@dead)))" +
+  " GROUP BY t.key HAVING min(r.key) > 0 ORDER BY t.key LIMIT @limit";
 
 const claimableByStatus =
   selectFromRuns("runs_by_status") +
@@ -92,6 +104,8 @@ type RunParameters = ListParameters & {
   readonly thread: string | null;
   readonly branch: string | null;
   readonly name: string | null;
+  /** 1 for a list with delayed runs. */
+  readonly delayed: number;
 };
 
 type RunQuery = ReturnType<typeof prepareStatements>["runsOfThread"];
@@ -141,6 +155,7 @@ function prepareStatements(db: Database) {
     ),
     claimableOfQueue: prepareEffectiveRuns<Omit<ClaimableParameters, "stored">>(claimableQueued),
     claimableOfEvents: prepareEffectiveRuns<Omit<ClaimableParameters, "stored">>(claimableNotified),
+    claimableOfRequests: prepareEffectiveRuns<Omit<ClaimableParameters, "stored">>(claimableRequested),
     claimableOfStatus: prepareEffectiveRuns<ClaimableParameters>(claimableByStatus),
     runByKey: prepareStoredRuns<[number]>(selectFromRuns() + " WHERE r.key = ?"),
     runByName: prepareStoredRuns<[number, string]>(
@@ -262,6 +277,12 @@ export class RunLists {
       const queryQueued = (wider: typeof parameters) => this.#sql.claimableOfQueue.all({ ...wider, after: from ?? 0 });
       return this.#listReadable(parameters, queryQueued);
     }
+    if (kind === "requested") {
+      const from = after === undefined ? undefined : this.#indexes.getThreadKey(after.thread);
+      const queryRequested = (wider: typeof parameters) =>
+        this.#sql.claimableOfRequests.all({ ...wider, after: from ?? 0 });
+      return this.#listReadable(parameters, queryRequested);
+    }
     if (kind === "notified") {
       const from = after === undefined ? undefined : this.#sql.branchOfRun.get(after.thread, after.id);
       const queryNotified = (wider: typeof parameters) =>
@@ -289,11 +310,11 @@ export class RunLists {
     return limit < 0 ? all : all.slice(0, limit);
   }
 
-  #selectThreadQuery({ key, order }: RunFilter, statuses: readonly RunStatus[] | undefined): RunQuery {
+  #selectThreadQuery({ key, order, delayed }: RunFilter, statuses: readonly RunStatus[] | undefined): RunQuery {
     const isOldestFirst = order === "oldest";
     // At most one run has the key.
     if (key !== undefined) return this.#sql.runsOfName;
-    if (statuses?.every((status) => status === "queued") === true)
+    if (delayed === "exclude" && statuses?.every((status) => status === "queued") === true)
       return isOldestFirst ? this.#sql.oldestQueuedOfThread : this.#sql.queuedOfThread;
     if (isOldestFirst) return this.#sql.oldestOfThread;
     const includesFinished =
@@ -330,12 +351,13 @@ function toRunParameters(
   statuses: readonly RunStatus[] | undefined,
   dead: readonly number[],
 ): RunParameters {
-  const { thread, branch, key, before } = filter;
+  const { thread, branch, key, before, delayed = "include" } = filter;
   return {
     ...toListParameters(filter, statuses, dead),
     thread: thread ?? null,
     branch: branch ?? null,
     name: key ?? null,
+    delayed: delayed === "include" ? 1 : 0,
     before: before?.position ?? Number.MAX_SAFE_INTEGER,
   };
 }

@@ -1,6 +1,6 @@
 /** Commits of runs. */
 
-import { type Commit, type RunRow, storeRules } from "@statewright/core/store";
+import { type Commit, type InputCounts, type RunRow, storeRules } from "@statewright/core/store";
 import type { Owner } from "../file/owner.ts";
 import type { Reader } from "../read/reader.ts";
 import type { Artifacts } from "./artifacts.ts";
@@ -10,6 +10,7 @@ import type { Inbox } from "./inbox.ts";
 import { selectFold } from "./journal.ts";
 import type { LongTermTable } from "./long-term.ts";
 import type { Outbox } from "./outbox.ts";
+import type { Requests } from "./requests.ts";
 import type { WriterRows } from "./writer-rows.ts";
 
 /** Parts of a commit that are written by other aggregates. */
@@ -19,8 +20,13 @@ export interface CommitParts {
   readonly fence: Fence;
   readonly inbox: Inbox;
   readonly outbox: Outbox;
+  readonly requests: Requests;
   readonly artifacts: Artifacts;
   readonly longTerm: Pick<LongTermTable, "apply">;
+}
+
+function mayHandleRequests({ handledRequests, run }: Commit): boolean {
+  return handledRequests !== undefined || run?.status === "done" || run?.status === "cancelled";
 }
 
 /** Writes commits; call inside a transaction. */
@@ -33,8 +39,8 @@ export class Commits {
     this.#parts = parts;
   }
 
-  /** Writes a commit; returns the number of queued runs of the thread. Throws `fenced` for a lost claim. */
-  write(commit: Commit, claimed: ClaimedThread | undefined): number {
+  /** Writes a commit; returns the inputs that wait for its owner. Throws `fenced` for a lost claim. */
+  write(commit: Commit, claimed: ClaimedThread | undefined): InputCounts {
     const self = this.#parts.owner.getId();
     if (claimed === undefined || self === undefined || claimed.epoch !== commit.epoch)
       throw storeRules.createFencedError(commit);
@@ -52,7 +58,8 @@ export class Commits {
     claimed.head = newHead;
     if (commit.checkpoint !== undefined) claimed.hasGraph = true;
     cacheNamespace(claimed, state);
-    return claimed.queued;
+    const { queued, messages, requests } = claimed;
+    return { queued, messages, requests };
   }
 
   /** Reads the keys of a thread again after a rotation. */
@@ -89,7 +96,8 @@ export class Commits {
     const state = journal > namespace.journal ? { ...namespace, journal } : namespace;
     if (checkpoint === undefined) return state;
     storeRules.checkFollows(checkpoint, state.head?.id, oldHead.checkpoint, commit);
-    if (fold.step !== undefined && journal >= fold.step) this.#rows.journal.dropFolded(state.key, fold.step);
+    // Rows of this commit are written without what the fold removes.
+    if (fold.step !== undefined && namespace.journal >= fold.step) this.#rows.journal.dropFolded(state.key, fold.step);
     return this.#rows.checkpoints.write(claimed, state, checkpoint, fold.effects);
   }
 
@@ -101,6 +109,7 @@ export class Commits {
     for (const change of timers ?? []) this.#rows.timers.change(state.key, change);
     if (claimed.mayHaveTakenMessages || deliveredMessages !== undefined || rolledBackRun !== undefined)
       this.#parts.inbox.move(claimed, state, commit);
+    if (claimed.requests > 0 && mayHandleRequests(commit)) this.#parts.requests.handle(claimed, commit);
     for (const event of events ?? []) this.#rows.events.write(claimed, state.key, event);
     for (const artifact of commit.artifacts ?? []) this.#parts.artifacts.put(claimed, artifact);
     if (commit.longTerm !== undefined) this.#parts.longTerm.apply(commit.longTerm, storeRules.getLatestTime(commit));

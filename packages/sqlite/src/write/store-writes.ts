@@ -2,7 +2,7 @@
 
 import type { Store } from "@statewright/core";
 import { checkId } from "@statewright/core/adapter";
-import { type PruneWrite, storeRules, type ThreadRow, threadRules } from "@statewright/core/store";
+import { type PruneWrite, requestRules, storeRules, type ThreadRow, threadRules } from "@statewright/core/store";
 import { eraseSecurely } from "../file/erase-securely.ts";
 import type { StoreParts } from "../store-parts.ts";
 import type { LargeDeletion } from "./thread-deletion.ts";
@@ -16,8 +16,10 @@ export type StoreWrites = Pick<
   | "commit"
   | "branch"
   | "enqueue"
+  | "enqueueDue"
   | "dequeue"
   | "post"
+  | "request"
   | "delete"
   | "importThread"
   | "prune"
@@ -60,10 +62,20 @@ export function createStoreWrites(parts: StoreParts): StoreWrites {
         writer.queue.enqueue(put, claims.getReleasedEpoch(put.thread)),
       );
     },
+    enqueueDue: async (page) => {
+      storeRules.checkDuePage(page);
+      return await transactions.write(undefined, () =>
+        writer.queue.enqueueDue(page, (thread) => claims.getReleasedEpoch(thread)),
+      );
+    },
     dequeue: (thread, run, ended) => transactions.write(thread, () => writer.queue.dequeue(thread, run, ended)),
     post: async (message) => {
       checkId("thread", message.thread);
       return await claims.writeWithDeferredClaim(message.thread, () => writer.inbox.post(message));
+    },
+    request: async (write) => {
+      requestRules.checkRequestWrite(write);
+      return await claims.writeWithDeferredClaim(write.thread, () => writer.requests.add(write));
     },
     delete: (id) => deleteThread(parts, id),
     importThread: async (threadExport) => {

@@ -18,6 +18,7 @@ import { NewThreads } from "./new-threads.ts";
 import { Outbox } from "./outbox.ts";
 import { PrunedRanges } from "./pruned-ranges.ts";
 import { Queue } from "./queue.ts";
+import { Requests } from "./requests.ts";
 import { Retention } from "./retention.ts";
 import { ThreadDeletion } from "./thread-deletion.ts";
 import { ThreadImport } from "./thread-import.ts";
@@ -32,6 +33,7 @@ export interface Writer {
   readonly queue: Queue;
   readonly inbox: Inbox;
   readonly outbox: Outbox;
+  readonly requests: Requests;
   readonly forks: Forks;
   readonly threadImport: ThreadImport;
   readonly retention: Retention;
@@ -59,16 +61,19 @@ export function createWriter(
   const prunedRanges = new PrunedRanges(db);
   const rows = createWriterRows(db, { owner, reader, storeCipher, effects });
   const inbox = new Inbox(rows, reader);
+  const queue = new Queue(rows, reader);
+  const requests = new Requests(rows, { reader, queue });
   const { threads } = rows;
   const outbox = new Outbox(db, { owner, reader, threads });
   return {
     threads,
     newThreads: new NewThreads(rows, reader),
     claims: new Claims(db, { rows, owner, reader }),
-    commits: new Commits(rows, { owner, reader, fence: new Fence(db), inbox, outbox, artifacts, longTerm }),
-    queue: new Queue(rows, reader),
+    commits: new Commits(rows, { owner, reader, fence: new Fence(db), inbox, outbox, requests, artifacts, longTerm }),
+    queue,
     inbox,
     outbox,
+    requests,
     forks: new Forks(rows, reader),
     threadImport: new ThreadImport(rows, { reader, prunedRanges, artifacts }),
     retention: new Retention(db, { reader, prunedRanges, eraser, effects }),

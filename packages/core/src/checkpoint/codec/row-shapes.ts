@@ -10,7 +10,8 @@ import type { EventRow } from "../event.ts";
 import type { GraphVersion, PrunedDelta } from "../export/thread-export.ts";
 import type { InboxMessage } from "../inbox-message.ts";
 import type { EffectAttempt, EffectRow, EffectUsage, InterruptRow } from "../journal.ts";
-import type { TimerRow } from "../timer.ts";
+import type { RunRequest } from "../run-request.ts";
+import { type TimerRow, timerKinds } from "../timer.ts";
 
 type Check = (value: unknown) => boolean;
 
@@ -157,7 +158,7 @@ export const timerShape: RowShape<TimerRow> = {
   thread: isName,
   branch: isName,
   id: isName,
-  kind: checkOneOf(["after", "expiry"] satisfies TimerRow["kind"][]),
+  kind: checkOneOf(timerKinds),
   generation: isTime,
   dueAt: isTime,
   about: isName,
@@ -170,6 +171,19 @@ export const inboxMessageShape: RowShape<InboxMessage> = {
   deliveredTo: checkOptional(isName),
   messages: isText,
   at: isTime,
+};
+
+export const requestShape: RowShape<RunRequest> = {
+  id: isName,
+  branch: isName,
+  run: isName,
+  kind: checkOneOf(["cancel", "pause"] satisfies RunRequest["kind"][]),
+  reason: checkOptional(isText),
+  by: checkOptional(isText),
+  until: checkOptional(isTime),
+  key: checkOptional(isName),
+  at: isTime,
+  handled: checkOptional(isFlag),
 };
 
 export const artifactShape: RowShape<ArtifactRow> = {
@@ -208,6 +222,10 @@ export const runShape: RowShape<RunRow> = {
   breakpoints: checkOptional(checkRow<SavedBreakpoints>({ before: checkList(isName), after: checkList(isName) })),
   input: checkOptional(isText),
   queuedAt: checkOptional(isTime),
+  startAt: checkOptional(isTime),
+  onBusy: checkOptional(checkOneOf(["reject", "cancel", "rollback"] satisfies RunRow["onBusy"][])),
+  debounceKey: checkOptional(isName),
+  wakeAt: checkOptional(isTime),
   stops: checkOptional(
     checkRow<NonNullable<RunRow["stops"]>>({ run: isName, how: checkOneOf(["cancel", "rollback"]) }),
   ),

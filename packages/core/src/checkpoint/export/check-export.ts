@@ -1,6 +1,8 @@
 /** Consistency rules of a thread export: a store accepts foreign rows only when the rows form one thread. */
 import { checkId } from "../../base/ids.ts";
+import { isDelayed } from "../delayed-run.ts";
 import { isChildNamespace } from "../rules.ts";
+import { toStartTimerId } from "../timer.ts";
 import { listGraphVersions, toVersionKey } from "./list-graph-versions.ts";
 import type { NamespaceExport, ThreadExport } from "./thread-export.ts";
 
@@ -35,6 +37,7 @@ export function checkExport(exported: ThreadExport, refuse: (what: string) => Er
     if (!versions.delete(toVersionKey(outline)))
       throw refuse(`the outline of graph "${outline.graph}", version ${outline.version}, is unused or occurs twice`);
   }
+  checkRequests(exported, refuse);
   let last = 0;
   for (const { seq, branch } of exported.events) {
     if (seq <= last || seq > exported.seq || !namespaces.has(branch))
@@ -43,10 +46,30 @@ export function checkExport(exported: ThreadExport, refuse: (what: string) => Er
   }
 }
 
+function checkRequests({ requests = [], runs }: ThreadExport, refuse: (what: string) => Error): void {
+  const branches = new Map(runs.map(({ id, branch }) => [id, branch]));
+  const names = new Set<string>();
+  for (const { id, run, branch, kind, key, handled } of requests) {
+    checkId("request", id);
+    if (branches.get(run) !== branch) throw refuse(`the request "${id}" is about a missing run`);
+    const unique = [`id ${id}`, ...(key === undefined ? [] : [`key ${key}`])];
+    if (handled !== true) unique.push(`kind ${kind} of the run ${run}`);
+    for (const name of unique) {
+      if (names.has(name)) throw refuse(`two requests have the ${name}`);
+      names.add(name);
+    }
+  }
+}
+
 function checkRuns({ runs, tenant, writtenBy, namespaces }: ThreadExport, refuse: (what: string) => Error): void {
   const keys = new Set<string>();
   if (writtenBy === undefined && namespaces.some(({ checkpoints }) => checkpoints.length > 0))
     throw refuse("the thread has checkpoints, and no graph");
+  const startTimers = new Set(
+    namespaces.flatMap(({ name, timers }) =>
+      timers.filter(({ kind }) => kind === "start").map((timer) => `${name} ${timer.id}`),
+    ),
+  );
   for (const run of runs) {
     const { id, key, status, input } = run;
     checkId("run", id);
@@ -56,6 +79,8 @@ function checkRuns({ runs, tenant, writtenBy, namespaces }: ThreadExport, refuse
       keys.add(each);
     }
     if (status === "queued" && input === undefined) throw refuse(`the queued run "${id}" has no input`);
+    if (isDelayed(run) && !startTimers.has(`${run.branch} ${toStartTimerId(id)}`))
+      throw refuse(`the delayed run "${id}" has no timer`);
   }
 }
 

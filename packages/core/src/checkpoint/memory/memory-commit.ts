@@ -2,6 +2,7 @@
 import { checkId } from "../../base/ids.ts";
 import { checkWellFormed } from "../../base/well-formed.ts";
 import type { RunRow } from "../checkpoint.ts";
+import { isDelayed } from "../delayed-run.ts";
 import type { InboxMessage, InboxMessageWrite } from "../inbox-message.ts";
 import type { EffectRow } from "../journal.ts";
 import { checkOutboxWrites } from "../outbox.ts";
@@ -16,10 +17,12 @@ import {
   getLatestTime,
   getNewNamespaceParent,
 } from "../rules.ts";
+import type { InputCounts } from "../run-request.ts";
 import type { Commit } from "../store.ts";
 import { appendCheckpoint } from "./memory-checkpoints.ts";
-import { changeTimer, closeInterrupts, putInterrupt } from "./memory-interrupts.ts";
+import { closeInterrupts, putInterrupt } from "./memory-interrupts.ts";
 import { addOutboxRow } from "./memory-outbox.ts";
+import { countInputs, handleRequests } from "./memory-requests.ts";
 import { findRunByKey } from "./memory-runs.ts";
 import {
   createNamespace,
@@ -31,9 +34,10 @@ import {
   type Thread,
   type Threads,
 } from "./memory-thread.ts";
+import { changeTimer } from "./memory-timers.ts";
 
-/** Checks a commit completely before any change: a refused commit has no effect. Returns the number of queued runs. */
-export function applyCommit(threads: Threads, self: Owner, commit: Commit): number {
+/** Checks a commit completely before any change: a refused commit has no effect. Returns the waiting inputs. */
+export function applyCommit(threads: Threads, self: Owner, commit: Commit): InputCounts {
   const thread = threads.get(commit.thread);
   if (thread?.writer === undefined || thread.owner !== self || thread.epoch !== commit.epoch)
     throw createFencedError(commit);
@@ -71,7 +75,8 @@ export function applyCommit(threads: Threads, self: Owner, commit: Commit): numb
   thread.events.push(...(commit.events ?? []));
   for (const artifact of commit.artifacts ?? []) putArtifact(thread.artifacts, artifact);
   for (const change of commit.timers ?? []) changeTimer(thread.id, namespace, change);
-  if (namespace.inbox.length > 0) namespace.inbox = applyToInbox(namespace.inbox, commit);
+  if (namespace.inbox.length > 0) changeInbox(thread, namespace, applyToInbox(namespace.inbox, commit));
+  handleRequests(thread, commit);
   if (namespace.inbox.length > 0 && commit.rolledBackRun !== undefined) threads.eventThreads.add(thread.id);
   if (commit.longTerm !== undefined) threads.longTerm.apply(commit.longTerm, getLatestTime(commit));
   for (const write of commit.outbox ?? [])
@@ -79,7 +84,7 @@ export function applyCommit(threads: Threads, self: Owner, commit: Commit): numb
   thread.seq = Math.max(thread.seq, commit.seq);
   thread.updatedAt = Math.max(thread.updatedAt, getChangeTime(commit));
   if (commit.release === true) thread.owner = undefined;
-  return thread.queued;
+  return countInputs(thread);
 }
 
 /** Checks the names of rows: a database maps different lone surrogates to the same bytes. */
@@ -104,7 +109,8 @@ function checkRun(thread: Thread, namespace: StoredNamespace, run: RunRow): void
   const isKeyTaken = known === undefined && run.key !== undefined && findRunByKey(thread, run.key) !== undefined;
   const { queuedAt, status } = known?.row ?? {};
   const isDequeued = queuedAt !== undefined && status !== "queued" && namespace.run !== run.id;
-  if (isKeyTaken || isDequeued) throw createRunExistsError(run);
+  const waits = known !== undefined && isDelayed(known.row);
+  if (isKeyTaken || isDequeued || waits) throw createRunExistsError(run);
 }
 
 /** Creates the child namespace of a first checkpoint; not yet added to the thread. */
@@ -131,14 +137,21 @@ function foldJournal(namespace: StoredNamespace, step: number): void {
   }
 }
 
+/** Replaces the inbox of a branch, and counts its waiting messages. */
+function changeInbox(thread: Thread, namespace: StoredNamespace, inbox: readonly InboxMessage[]): void {
+  if (inbox === namespace.inbox) return;
+  thread.messages += listWaiting(inbox).length - listWaiting(namespace.inbox).length;
+  namespace.inbox = inbox;
+}
+
 /** Adds a message to the inbox of a branch, once per message id. */
 export function postMessage(threads: Threads, { thread: id, branch, ...message }: InboxMessageWrite): InboxMessage {
   checkId("inbox message", message.id);
-  const { namespace } = getBranch(threads, id, branch);
+  const { thread, namespace } = getBranch(threads, id, branch);
   const known = listWaiting(namespace.inbox).find((waiting) => waiting.id === message.id);
   if (known !== undefined) return known;
   const row = { ...message, branch: namespace.name };
-  namespace.inbox = [...namespace.inbox, row];
+  changeInbox(thread, namespace, [...namespace.inbox, row]);
   if (row.kind === "event") threads.eventThreads.add(id);
   return row;
 }
