@@ -194,6 +194,10 @@ export {
 } from "./model/new-message.ts";
 export { estimateCost, type ModelPrice, type PricesInput, type PriceTable } from "./model/prices.ts";
 export { type AiSdkProviderTool, providerTool } from "./model/provider-tool.ts";
+export type { ActError, ActOptions, ActProgress, ActReport } from "./resume/acts/act.ts";
+export { type ActThreadFilter, type DeleteThreadsOptions, deleteThreads } from "./resume/acts/delete-threads.ts";
+export { type ResumeRunsOptions, resumeRuns, retryRuns } from "./resume/acts/resume-runs.ts";
+export type { ActRunFilter } from "./resume/acts/run-list.ts";
 export { type CheckRunsOptions, checkRuns, type RunCheck } from "./resume/check-runs.ts";
 export { type ConversationTypes, type EditOptions, editMessage } from "./resume/edit-message.ts";
 export { type Engine, type EngineOptions, engine } from "./resume/engine.ts";

@@ -2,6 +2,7 @@
 import { invalidOption } from "../base/invalid-option.ts";
 import { checkChoice, checkCount, checkOptions, listOptionNames } from "../base/options.ts";
 import { systemWorld, type World } from "../base/world.ts";
+import { parseCursor, toCursor } from "../checkpoint/cursor.ts";
 import {
   type Notification,
   type NotificationKind,
@@ -13,7 +14,6 @@ import type { OutboxRow, OutboxState } from "../checkpoint/outbox.ts";
 import { readStoreTime } from "../checkpoint/read-store-time.ts";
 import type { Store } from "../checkpoint/store.ts";
 import { checkStoreOption, checkWorldOption } from "../run/session/options/check-run-options.ts";
-import { parseCursor, toCursor } from "./cursor.ts";
 import type { WithCursor } from "./list-threads.ts";
 
 /** Notification with the state of its delivery. */

@@ -24,14 +24,18 @@ export function toCursor<List extends keyof CursorParts>(_list: List, parts: Cur
 }
 
 /** Returns the parts of a cursor. Throws `invalid_option` for a text that is no cursor of the list. */
-export function parseCursor<List extends keyof CursorParts>(list: List, cursor: string): CursorParts[List] {
+export function parseCursor<List extends keyof CursorParts>(
+  list: List,
+  cursor: string,
+  { where, option }: { readonly where: string; readonly option: string } = { where: list, option: "before" },
+): CursorParts[List] {
   const parts = parseParts(cursor);
   const types = cursorTypes[list];
   if (parts.length === types.length && parts.every((part, index) => typeof part === types[index]))
     return parts as CursorParts[List];
   throw invalidOption({
-    where: list,
-    option: "before",
+    where,
+    option,
     expected: "a cursor of the same list",
     got: cursor,
     fix: "Pass the `cursor` of the last row of the previous page",
