@@ -42,10 +42,11 @@ switch (role) {
     break;
   }
   case "delete":
+  case "delete and die":
     await deleteThreads(store, {
       filter: {},
       concurrency: 2,
-      onProgress: ({ done, cursor }) => report({ done, cursor }),
+      onProgress: ({ done }) => void (role === "delete and die" && done === 5 && process.kill(process.pid, "SIGKILL")),
     });
     report("ended");
     await store.close();
