@@ -199,6 +199,16 @@ export { type ActThreadFilter, type DeleteThreadsOptions, deleteThreads } from "
 export { type ResumeRunsOptions, resumeRuns, retryRuns } from "./resume/acts/resume-runs.ts";
 export type { ActRunFilter } from "./resume/acts/run-list.ts";
 export { type CheckRunsOptions, checkRuns, type RunCheck } from "./resume/check-runs.ts";
+export { deliver } from "./resume/deliver.ts";
+export type {
+  DeliveredMessages,
+  DeliveredRun,
+  DeliveredWork,
+  Delivery,
+  DeliveryBase,
+  DeliveryLimits,
+  DeliveryResult,
+} from "./resume/delivery/delivery.ts";
 export { type ConversationTypes, type EditOptions, editMessage } from "./resume/edit-message.ts";
 export { type Engine, type EngineOptions, engine } from "./resume/engine.ts";
 export { type ForkOptions, fork } from "./resume/fork.ts";

@@ -55,8 +55,8 @@ function createStore(opened: OpenedDatabase, path: string, options: ResolvedOpti
     ...createStoreWrites(parts),
     ...createStoreReads(parts),
     longTerm: createLongTermStore(parts, options.longTerm),
-    outbox: createOutboxStore(parts),
     schedules: createScheduleStore(parts),
+    outbox: createOutboxStore(parts),
     artifacts: createArtifactStore(parts),
     ...createFileOperations(parts),
     // Without writes that wait for artifact bodies, the file is closed before this call returns.

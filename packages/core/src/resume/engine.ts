@@ -15,10 +15,12 @@ import { checkRunOptions } from "../run/session/options/check-run-options.ts";
 import type { ResumeOptions, RunHandle, RunOf, RunOptions } from "../run/session/options/options.ts";
 import { getWorld } from "../run/task/open-session.ts";
 import { createActiveRuns } from "./active-runs.ts";
+import { createClaimScanner } from "./claimed-work.ts";
+import { createCurrentWork } from "./current-work.ts";
 import { createHaltedRuns } from "./halted-runs.ts";
 import { createNotifier } from "./notifier.ts";
 import { type Notify, type NotifyOptions, resolveNotifyOptions } from "./notify-options.ts";
-import { createPendingWorkScanner, type PendingWork } from "./pending-work.ts";
+import { createPendingWorkScanner, type PendingWork, type ScanExtent } from "./pending-work.ts";
 import { resumeRun } from "./resume.ts";
 import { createScanSchedule } from "./scan-schedule.ts";
 import {
@@ -96,12 +98,15 @@ export function engine(options: EngineOptions): Engine {
   const slots = createSlots(concurrency);
   const notifier =
     notify === undefined ? undefined : createNotifier({ store, world, options: resolveNotifyOptions(notify) });
-  /** Threads claimed by the engine: active, or waiting for a slot. */
-  const claimedThreads = new Set<string>();
+  const currentWork = createCurrentWork();
   let state: "idle" | "serving" | "stopping" | "stopped" = "idle";
   let stopping: Promise<void> | undefined;
   const isServing = (): boolean => state === "serving";
 
+  const scanStore = (extent: ScanExtent): Promise<void> => {
+    if (extent === "all") notifier?.request();
+    return scanner.scan(extent, accept);
+  };
   const schedule = createScanSchedule({ store, world, pollMs, isServing, scanStore });
   const halted = createHaltedRuns({ store, world, firstDelayMs: pollMs });
   const activeRuns = createActiveRuns({
@@ -109,40 +114,53 @@ export function engine(options: EngineOptions): Engine {
     world,
     onRun,
     isStopping: () => state === "stopping",
-    onEnd: () => {
-      notifier?.request();
-      if (isServing()) void schedule.scheduleAlarm();
+    onEnd: (result) => {
+      if (result?.status !== "done") notifier?.request();
+      // Only a run at rest has armed timers.
+      if (isServing() && (result?.status === "waiting" || result?.status === "paused")) schedule.requestAlarm();
     },
   });
   const track = (handle: RunHandle<unknown>): void => void activeRuns.track(handle);
-  const host = createHost(options, { canStart: isServing, onLaunch: track });
+  const { claimRuns } = store;
+  const requestRuns = claimRuns === undefined ? undefined : (): void => schedule.requestQueue();
+  const host = createHost(options, { canStart: isServing, onLaunch: track, requestRuns });
   const addEngineOptions = <Given extends object>(graph: GraphDefinition, given: Given) => ({
     ...getVersionOptions(options, graph),
     ...copyModelsOption(options),
     ...given,
     ...getSharedOptions(options),
   });
-  const isClaimed = (thread: string): boolean => claimedThreads.has(thread);
+  const isClaimed = currentWork.hasThread;
   const listHalted = (): Promise<readonly RunRow[]> => halted.list(isClaimed);
-  const scanner = createPendingWorkScanner({ options, host, world, isClaimed, listHalted, track });
+  const countFreeSlots = (): number => concurrency - currentWork.countBounded();
+  const parts = { options, host, world, isClaimed, listHalted, track };
+  const scanner =
+    claimRuns === undefined
+      ? createPendingWorkScanner(parts)
+      : createClaimScanner({ ...parts, claimRuns, countFreeSlots });
 
-  async function scanStore(): Promise<void> {
-    notifier?.request();
-    for (const [thread, work] of await scanner.scan()) if (isServing()) claimThread(thread, work);
+  /** Performs the work of a thread, when a slot is free; an engine that stops releases its claim. */
+  function accept(work: PendingWork): Promise<void> | undefined {
+    if (!isServing()) return work.cancel?.();
+    currentWork.add(work);
+    const perform = async (): Promise<void> => {
+      currentWork.start(work);
+      for (const start of work.starters) await startAndAwait(work.thread, start);
+      currentWork.delete(work);
+      if (!scanner.hasMore || !isServing() || currentWork.size() >= eagerScanBelow) return;
+      scanner.hasMore = false;
+      if (claimRuns === undefined) schedule.request();
+      else schedule.requestQueue();
+    };
+    if (work.isBounded) slots.add(perform);
+    else void perform();
+    return undefined;
   }
 
-  /** Runs the pending work of a thread, when a slot is free. */
-  function claimThread(thread: string, { starters, isBounded }: PendingWork): void {
-    claimedThreads.add(thread);
-    const work = async (): Promise<void> => {
-      for (const start of starters) await startAndAwait(thread, start);
-      claimedThreads.delete(thread);
-      if (!scanner.hasMore || !isServing() || claimedThreads.size >= eagerScanBelow) return;
-      scanner.hasMore = false;
-      schedule.request();
-    };
-    if (isBounded) slots.add(work);
-    else void work();
+  /** Releases the claims of runs that have not started. */
+  async function cancelUnstarted(): Promise<void> {
+    slots.clear();
+    await Promise.all(currentWork.clear().map((work) => work.cancel?.()));
   }
 
   async function startAndAwait(thread: string, start: PendingWork["starters"][number]): Promise<void> {
@@ -166,12 +184,12 @@ export function engine(options: EngineOptions): Engine {
 
   async function stopServing(): Promise<void> {
     state = "stopping";
-    slots.clear();
-    claimedThreads.clear();
     schedule.cancel();
     const notified = notifier?.stop();
+    const cancelled = cancelUnstarted();
     activeRuns.drain();
     await schedule.waitForScan();
+    await cancelled;
     await activeRuns.waitUntilEmpty();
     await notified;
     schedule.cancel();
@@ -184,6 +202,7 @@ export function engine(options: EngineOptions): Engine {
       await stopping;
       if (isServing()) return;
       state = "serving";
+      scanner.reset();
       try {
         await notifier?.start();
         await schedule.scan();
@@ -220,7 +239,7 @@ export function engine(options: EngineOptions): Engine {
   };
 }
 
-/** Below this number of claimed threads, an engine scans for more work before the next poll. */
+/** Below this number of threads with work, an engine scans for more work before the next poll. */
 const eagerScanBelow = 250;
 
 function createStoppedError(state: "stopping" | "stopped"): StatewrightError {

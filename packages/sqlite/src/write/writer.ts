@@ -32,8 +32,8 @@ export interface Writer {
   readonly commits: Commits;
   readonly queue: Queue;
   readonly inbox: Inbox;
-  readonly outbox: Outbox;
   readonly requests: Requests;
+  readonly outbox: Outbox;
   readonly forks: Forks;
   readonly threadImport: ThreadImport;
   readonly retention: Retention;
@@ -69,11 +69,11 @@ export function createWriter(
     threads,
     newThreads: new NewThreads(rows, reader),
     claims: new Claims(db, { rows, owner, reader }),
-    commits: new Commits(rows, { owner, reader, fence: new Fence(db), inbox, outbox, requests, artifacts, longTerm }),
+    commits: new Commits(rows, { owner, reader, fence: new Fence(db), inbox, requests, outbox, artifacts, longTerm }),
     queue,
     inbox,
-    outbox,
     requests,
+    outbox,
     forks: new Forks(rows, reader),
     threadImport: new ThreadImport(rows, { reader, prunedRanges, artifacts }),
     retention: new Retention(db, { reader, prunedRanges, eraser, effects }),

@@ -93,7 +93,7 @@ async function continueRuns(
 }
 
 function startRun(caller: CallerWithStore, row: ListedRunRow, { parkAfter }: ResumeRunsOptions): RunHandle<unknown> {
-  if (row.status === "crashed") return continueRun(caller, row, parkAfter);
+  if (row.status === "crashed") return continueRun(caller, row, { parkAfter });
   const { thread, branch } = row;
   return resumeRun({ ...caller, options: { ...caller.options, thread, branch } });
 }
