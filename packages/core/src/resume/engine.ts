@@ -203,6 +203,7 @@ export function engine(options: EngineOptions): Engine {
       if (isServing()) return;
       state = "serving";
       scanner.reset();
+      options.relay?.prepare?.();
       try {
         await notifier?.start();
         await schedule.scan();
