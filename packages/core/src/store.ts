@@ -11,6 +11,7 @@ export type {
   Task,
 } from "./checkpoint/checkpoint.ts";
 export { type ClaimableKind, type ClaimablePage, getClaimableKind } from "./checkpoint/claimable.ts";
+export * as delayedRunRules from "./checkpoint/delayed-run.ts";
 export type { EventRow } from "./checkpoint/event.ts";
 export { listGraphVersions } from "./checkpoint/export/list-graph-versions.ts";
 export type {
@@ -54,6 +55,7 @@ export type {
   RunRequestWrite,
   WatchOptions,
 } from "./checkpoint/run-request.ts";
+export type { FiredSlot, MissedSlots, ScheduleFilter, ScheduleRow } from "./checkpoint/schedule.ts";
 export type {
   BranchWrite,
   ChannelRows,
@@ -73,6 +75,8 @@ export type {
   RunCountFilter,
   RunCounts,
   RunFilter,
+  Schedules,
+  ScheduleWrite,
   StatusCounts,
   Store,
   StoredEvent,
@@ -94,7 +98,14 @@ export type {
 } from "./checkpoint/superstep.ts";
 export type { ThreadDetails } from "./checkpoint/thread-rules.ts";
 export * as threadRules from "./checkpoint/thread-rules.ts";
-export type { TimerChange, TimerKind, TimerRow } from "./checkpoint/timer.ts";
+export {
+  type TimerChange,
+  type TimerFilter,
+  type TimerKind,
+  type TimerRow,
+  timerKinds,
+  toStartTimerId,
+} from "./checkpoint/timer.ts";
 export type { Fault, VerifyReport } from "./checkpoint/verify-report.ts";
 export type {
   LongTermChange,

@@ -1,6 +1,6 @@
 /** Store that only reads a file: every write is refused, and the file and its log keep every byte. */
 
-import type { Store } from "@statewright/core";
+import type { StatewrightError, Store } from "@statewright/core";
 import { createStoreCipher, verifyStore } from "@statewright/store-kit";
 import { createOutsideReader } from "./bodies/outside-bodies.ts";
 import { Reencryption } from "./encryption/reencrypt.ts";
@@ -19,6 +19,8 @@ import { Artifacts } from "./write/artifacts.ts";
 import { LongTermTable } from "./write/long-term.ts";
 import { createLongTermStore } from "./write/long-term-store.ts";
 import { PrunedRanges } from "./write/pruned-ranges.ts";
+import { createScheduleReads } from "./write/schedule-store.ts";
+import { ScheduleTable } from "./write/schedule-table.ts";
 import type { StoreWrites } from "./write/store-writes.ts";
 
 type Writes = StoreWrites & Pick<Store, "vacuum">;
@@ -36,16 +38,20 @@ function createStore(
 ): SqliteStore {
   const { db, file } = opened;
   const storeCipher = encryption === undefined ? undefined : createStoreCipher(encryption);
-  const reader = createReader(db, storeCipher, (fault) =>
-    world.log("error", "a list skipped a damaged row", { ...fault.place, error: fault.message }),
-  );
+  const onFault = (fault: StatewrightError): void =>
+    world.log("error", "a list skipped a damaged row", { ...fault.place, error: fault.message });
+  const reader = createReader(db, storeCipher, onFault);
   const transactions = new ReadTransactions(opened, { world, reader });
   const artifacts = new Artifacts(db, { getCipher: (thread) => reader.ciphers.get(thread), putsOutside: false });
   const items = new LongTermTable(db, storeCipher);
   const readOutside = createOutsideReader(artifactBodies);
   const prunedRanges = new PrunedRanges(db);
   const reencryption = new Reencryption(db, { reader, artifacts });
-  const verifier = new Verifier(db, { reader, prunedRanges, reencryption, artifacts, readOutside, longTerm: items });
+  const schedules = new ScheduleTable(db, storeCipher, onFault);
+  const verifier = new Verifier(db, {
+    ...{ reader, prunedRanges, reencryption, artifacts, readOutside },
+    ...{ longTerm: items, schedules },
+  });
   const exportThread = createThreadExporter(db, { reader, prunedRanges, artifacts });
   const refuse = async (): Promise<never> => {
     transactions.refuseClosed();
@@ -67,6 +73,7 @@ function createStore(
     local: false,
     ...createRefusedWrites(refuse, (run) => void world.schedule.soon(run)),
     ...createStoreReads({ transactions, snapshots, exportThread, claims, artifacts, readOutside }),
+    schedules: { ...createScheduleReads({ transactions, schedules }), put: refuse, delete: refuse },
     longTerm: createLongTermStore({ ...readers, items, applyLongTerm: () => undefined }, longTerm),
     artifacts: createArtifactStore({ ...readers, world, artifacts, readOutside }),
     backup: async (target, backup = {}) => {
@@ -91,6 +98,7 @@ function createRefusedWrites(refuse: () => Promise<never>, schedule: (run: () =>
     commit: (_commit, onCommitted) => schedule(() => void refuse().catch(onCommitted)),
     branch: refuse,
     enqueue: refuse,
+    enqueueDue: refuse,
     dequeue: refuse,
     post: refuse,
     request: refuse,

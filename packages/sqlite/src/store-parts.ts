@@ -1,6 +1,6 @@
 /** Parts of one open store. */
 
-import type { World } from "@statewright/core";
+import type { StatewrightError, World } from "@statewright/core";
 import type { ByteRange, LongTermChange } from "@statewright/core/store";
 import { createStoreCipher, type StoreCipher } from "@statewright/store-kit";
 import { createOutsideReader, OutsideBodies, type OutsideBody } from "./bodies/outside-bodies.ts";
@@ -22,6 +22,7 @@ import { Artifacts } from "./write/artifacts.ts";
 import { ClaimRegistry } from "./write/claim-registry.ts";
 import { LongTermTable } from "./write/long-term.ts";
 import { PrunedRanges } from "./write/pruned-ranges.ts";
+import { ScheduleTable } from "./write/schedule-table.ts";
 import { Transactions } from "./write/transactions.ts";
 import { createWriter, type Writer } from "./write/writer.ts";
 
@@ -47,6 +48,7 @@ export interface StoreParts {
   /** Reads a body outside of the file. Throws `invalid_option` without the option, `store_corrupt`. */
   readonly readOutside: (body: OutsideBody, range?: ByteRange) => Promise<Uint8Array>;
   readonly items: LongTermTable;
+  readonly schedules: ScheduleTable;
   /** Applies changes of the long-term store, and overwrites deleted data. */
   readonly applyLongTerm: LongTermTable["apply"];
   readonly exportThread: ReturnType<typeof createThreadExporter>;
@@ -59,9 +61,10 @@ export function createStoreParts({ db, file }: OpenedDatabase, options: Resolved
   const storeCipher = encryption === undefined ? undefined : createStoreCipher(encryption);
   const guard = createFileGuard(db, file, world);
   const owner = createOwner(db, file, guard);
-  const reader = createReader(db, storeCipher, (fault) =>
-    world.log("error", "a list skipped a damaged row", { ...fault.place, error: fault.message }),
-  );
+  const onFault = (fault: StatewrightError): void =>
+    world.log("error", "a list skipped a damaged row", { ...fault.place, error: fault.message });
+  const reader = createReader(db, storeCipher, onFault);
+  const schedules = new ScheduleTable(db, storeCipher, onFault);
   const artifacts = new Artifacts(db, {
     getCipher: (thread) => reader.ciphers.get(thread),
     putsOutside: artifactBodies !== undefined,
@@ -103,9 +106,13 @@ export function createStoreParts({ db, file }: OpenedDatabase, options: Resolved
     outside,
     readOutside,
     items,
+    schedules,
     applyLongTerm,
     exportThread: createThreadExporter(db, { reader, prunedRanges, artifacts }),
     reencryption,
-    verifier: new Verifier(db, { reader, prunedRanges, reencryption, artifacts, readOutside, longTerm: items }),
+    verifier: new Verifier(db, {
+      ...{ reader, prunedRanges, reencryption, artifacts, readOutside },
+      ...{ longTerm: items, schedules },
+    }),
   };
 }

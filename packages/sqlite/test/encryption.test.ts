@@ -90,7 +90,7 @@ async function fillSentinel(store: Store, thread: string): Promise<void> {
 describe("an encrypted store", () => {
   const options = {
     durability: "normal",
-    encryption: { keys: () => [newest, old], longTerm: () => [newest, old] },
+    encryption: { keys: () => [newest, old], longTerm: () => [newest, old], schedules: () => [newest, old] },
   } as const;
   for (const { name, run } of storeConformance) test(name, () => run(() => openFile(options)));
 });

@@ -31,6 +31,8 @@ export interface Encryption {
    * long-term store.
    */
   readonly longTerm?: (namespace: readonly string[]) => readonly EncryptionKey[];
+  /** Returns the keys of a schedule, in the same order. Without it, an encrypted store has no schedules. */
+  readonly schedules?: (schedule: string) => readonly EncryptionKey[];
 }
 
 /** Value of a payload column: plain text, or an encrypted blob. */
@@ -67,9 +69,11 @@ export interface StoreCipher {
   reencryptSecret(thread: string, secret: Payload | null): Uint8Array | undefined;
   /** Returns the cipher of a namespace of the long-term store. */
   getItemCipher(namespace: string): ItemCipher;
+  /** Returns the cipher of a schedule. */
+  getScheduleCipher(schedule: string): ItemCipher;
 }
 
-/** Encrypts and decrypts the items of a long-term namespace. */
+/** Encrypts and decrypts the items of a long-term namespace, or a schedule. */
 export type ItemCipher = Pick<ThreadCipher, "encrypt" | "decrypt" | "isOutdated">;
 
 const format = 1;
@@ -82,7 +86,7 @@ export const encryptionBytes: number = 2 + nonceBytes + tagBytes;
 const secretContext: ValueContext = ["threads.secret"];
 
 /** Creates the cipher of a store from its key provider. Throws `missing_key` when a thread has no key, on use. */
-export function createStoreCipher({ keys, longTerm }: Encryption): StoreCipher {
+export function createStoreCipher({ keys, longTerm, schedules }: Encryption): StoreCipher {
   const toThreadOwner = (thread: string): KeyOwner => ({
     id: thread,
     name: `thread "${thread}"`,
@@ -97,6 +101,13 @@ export function createStoreCipher({ keys, longTerm }: Encryption): StoreCipher {
     place: {},
     option: "longTerm",
     keys: () => longTerm?.(longTermRules.parseNamespaceText(namespace)) ?? [],
+  });
+  const toScheduleOwner = (schedule: string): KeyOwner => ({
+    id: `schedule/${schedule}`,
+    name: `schedule "${schedule}"`,
+    place: {},
+    option: "schedules",
+    keys: () => schedules?.(schedule) ?? [],
   });
   return {
     createSecret: (thread) => {
@@ -126,6 +137,10 @@ export function createStoreCipher({ keys, longTerm }: Encryption): StoreCipher {
     },
     getItemCipher: (namespace) => {
       const whose = toNamespaceOwner(namespace);
+      return createValueCipher(whose, loadKeyRing(whose));
+    },
+    getScheduleCipher: (schedule) => {
+      const whose = toScheduleOwner(schedule);
       return createValueCipher(whose, loadKeyRing(whose));
     },
   };

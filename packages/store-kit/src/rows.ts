@@ -296,7 +296,19 @@ export function toRunRow(columns: RunColumns): RunRow {
   };
 }
 
-type RunExtras = Pick<RunRow, "reason" | "queuedAt" | "stops" | "recovered" | "breakpoints" | "bodyHash">;
+type RunExtras = Pick<
+  RunRow,
+  | "reason"
+  | "queuedAt"
+  | "stops"
+  | "recovered"
+  | "breakpoints"
+  | "bodyHash"
+  | "startAt"
+  | "onBusy"
+  | "debounceKey"
+  | "wakeAt"
+>;
 
 /** Returns the rare properties of a run as JSON text; null if all are undefined. */
 export function toRunExtrasText({
@@ -306,13 +318,19 @@ export function toRunExtrasText({
   recovered,
   breakpoints,
   bodyHash,
+  startAt,
+  onBusy,
+  debounceKey,
+  wakeAt,
 }: RunExtras): string | null {
-  const text = JSON.stringify({ reason, queuedAt, stops, recovered, breakpoints, bodyHash });
+  const delay = { startAt, onBusy, debounceKey, wakeAt };
+  const text = JSON.stringify({ reason, queuedAt, stops, recovered, breakpoints, bodyHash, ...delay });
   return text === "{}" ? null : text;
 }
 
 function parseRunExtras(text: string): RunExtras {
-  const { reason, queuedAt, stops, recovered, breakpoints, bodyHash } = JSON.parse(text) as RunExtras;
+  const extras = JSON.parse(text) as RunExtras;
+  const { reason, queuedAt, stops, recovered, breakpoints, bodyHash, startAt, onBusy, debounceKey, wakeAt } = extras;
   return {
     ...(reason === undefined ? {} : { reason }),
     ...(queuedAt === undefined ? {} : { queuedAt }),
@@ -320,6 +338,10 @@ function parseRunExtras(text: string): RunExtras {
     ...(recovered === undefined ? {} : { recovered }),
     ...(breakpoints === undefined ? {} : { breakpoints }),
     ...(bodyHash === undefined ? {} : { bodyHash }),
+    ...(startAt === undefined ? {} : { startAt }),
+    ...(onBusy === undefined ? {} : { onBusy }),
+    ...(debounceKey === undefined ? {} : { debounceKey }),
+    ...(wakeAt === undefined ? {} : { wakeAt }),
   };
 }
 

@@ -15,6 +15,8 @@ export function wrapStore(inner: Store, overrides: Partial<Store>): Store {
     claim: (request) => inner.claim(request),
     commit: (commit, onCommitted) => inner.commit(commit, onCommitted),
     enqueue: (write) => inner.enqueue(write),
+    enqueueDue: (page) => inner.enqueueDue(page),
+    schedules: inner.schedules,
     dequeue: (thread, run, ended) => inner.dequeue(thread, run, ended),
     post: (write) => inner.post(write),
     request: (write) => inner.request(write),

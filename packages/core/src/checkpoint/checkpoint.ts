@@ -187,8 +187,19 @@ export interface RunRow {
   readonly breakpoints?: SavedBreakpoints | undefined;
   /** Encoded input of a queued run. */
   readonly input?: string | undefined;
-  /** Time of queueing; absent for a run that was never queued. */
+  /** Time of queueing; absent for a run that was never queued. A delayed run is queued at its start time. */
   readonly queuedAt?: number | undefined;
+  /**
+   * Earliest start of a delayed run, in milliseconds since the epoch: the run has the status `queued` and is not in
+   * the queue of its thread. Absent once the run is in the queue.
+   */
+  readonly startAt?: number | undefined;
+  /** Handling of a busy thread when a delayed run enters the queue; absent: the run waits. */
+  readonly onBusy?: "reject" | StopKind | undefined;
+  /** Debounce key of a delayed run. */
+  readonly debounceKey?: string | undefined;
+  /** Time at which an engine continues the paused run; only in the status `paused`. */
+  readonly wakeAt?: number | undefined;
   /** For a queued run: the run to pre-empt, and how. */
   readonly stops?: { readonly run: string; readonly how: StopKind } | undefined;
   /** Number of recoveries after process deaths since the thread reached checkpoint `at`. */

@@ -4,6 +4,7 @@
  */
 import { isPlainObject } from "../base/json.ts";
 import type { RunRow } from "./checkpoint.ts";
+import { isDelayed } from "./delayed-run.ts";
 
 /**
  * Reason why a run is claimable. `queued`: first in the queue of a thread without a live owner. `crashed`: the
@@ -32,7 +33,9 @@ export const engineStopReason = "the engine stops";
 export function getClaimableKind({
   status,
   error,
-}: Pick<RunRow, "status" | "error">): Exclude<ClaimableKind, "notified" | "requested"> | undefined {
+  startAt,
+}: Pick<RunRow, "status" | "error" | "startAt">): Exclude<ClaimableKind, "notified" | "requested"> | undefined {
+  if (isDelayed({ status, startAt })) return undefined;
   if (status === "queued" || status === "crashed") return status;
   if (status === "parked" && error?.code === "needs_migration") return "incompatible";
   const details = status === "paused" && error?.code === "drained" ? error.details : undefined;

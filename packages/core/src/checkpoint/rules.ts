@@ -7,6 +7,7 @@ import { checkChoice, checkCount, checkOptions } from "../base/options.ts";
 import type { ByteRange } from "../tool/artifacts/artifact.ts";
 import { type CheckpointRow, type DeltaRow, type RunRow, type RunStatus, runStatuses } from "./checkpoint.ts";
 import type { ClaimableKind, ClaimablePage } from "./claimable.ts";
+import type { ScheduleFilter } from "./schedule.ts";
 import type {
   BranchWrite,
   CheckpointWrite,
@@ -15,11 +16,12 @@ import type {
   OpenInterruptFilter,
   RunCountFilter,
   RunFilter,
+  Store,
   ThreadCountFilter,
   ThreadFilter,
 } from "./store.ts";
 import type { SuperstepPage } from "./superstep.ts";
-import type { TimerRow } from "./timer.ts";
+import { type TimerFilter, type TimerRow, timerKinds } from "./timer.ts";
 
 /** Returns true if a delta does not depend on earlier deltas: `replace` and `clear` are bases even if not marked. */
 export function isBase(delta: DeltaRow): boolean {
@@ -133,6 +135,32 @@ export function createGapError({ thread, branch, after = 0 }: Commit): Statewrig
   });
 }
 
+/** Throws `invalid_option` for an invalid filter of timers. */
+export function checkTimerFilter(filter: TimerFilter): void {
+  const { kinds = [], limit, ...rest } = filter;
+  checkFilter("timers", { ...rest, ...(limit === undefined ? {} : { limit }) }, ["thread", "dueBy", "dueAfter"]);
+  if (!Array.isArray(kinds))
+    throw invalidOption({ where: "timers", option: "kinds", expected: "a list of kinds", got: kinds });
+  for (const kind of kinds) checkChoice("timers", { kind }, timerKinds);
+}
+
+/** Throws `invalid_option` for an invalid filter of schedules. */
+export function checkScheduleFilter({ graphs = [], after, limit, ...filter }: ScheduleFilter): void {
+  const page = limit === undefined ? {} : { limit };
+  checkFilter("schedules", { ...filter, ...page }, ["tenant", "owner", "dueBy", "dueAfter"]);
+  if (!Array.isArray(graphs) || graphs.some((name) => typeof name !== "string"))
+    throw invalidOption({ where: "schedules", option: "graphs", expected: "a list of graph names", got: graphs });
+  if (after !== undefined && typeof after !== "string")
+    throw invalidOption({ where: "schedules", option: "after", expected: "an id of a schedule", got: after });
+}
+
+/** Throws `invalid_option` for an invalid page of due runs. */
+export function checkDuePage(page: Parameters<Store["enqueueDue"]>[0]): void {
+  checkKeys("enqueueDue", page, ["at", "limit"]);
+  checkFilter("enqueueDue", page, ["at"]);
+  checkCount("enqueueDue", { limit: page.limit ?? null }, 1, Number.MAX_SAFE_INTEGER);
+}
+
 /** Compares timers by due time, then by id, thread and namespace; strings by code points. */
 export function compareTimers(one: TimerRow, other: TimerRow): number {
   return (
@@ -209,10 +237,12 @@ const filterTypes: Readonly<Record<string, "a text" | "a number" | "an object">>
   run: "a text",
   branch: "a text",
   order: "a text",
+  delayed: "a text",
   since: "a number",
   until: "a number",
   at: "a number",
   dueBy: "a number",
+  dueAfter: "a number",
   after: "a number",
   from: "a number",
   metadata: "an object",
@@ -247,6 +277,7 @@ export const runFilterKeys: readonly (keyof RunFilter)[] = [
   "metadata",
   "since",
   "until",
+  "delayed",
   "before",
   "order",
 ];
@@ -264,7 +295,7 @@ export const threadFilterKeys: readonly (keyof ThreadFilter)[] = [
   "before",
 ];
 
-const pageKeys: readonly string[] = ["status", "before", "order"];
+const pageKeys: readonly string[] = ["status", "delayed", "before", "order"];
 
 /** Throws `invalid_option` for an invalid filter of counted threads. */
 export function checkThreadCountFilter(filter: ThreadCountFilter): void {
@@ -374,8 +405,9 @@ export const openInterruptFilterKeys: readonly (keyof OpenInterruptFilter)[] = [
 /** Throws `invalid_option` for an invalid filter of runs; returns the requested statuses. */
 export function checkRunFilter(filter: RunFilter): readonly RunStatus[] | undefined {
   checkFilter("runs", filter, runFilterKeys);
-  const { order = "newest", thread, before } = filter;
+  const { order = "newest", delayed = "include", thread, before } = filter;
   checkChoice("runs", { order }, ["newest", "oldest"]);
+  checkChoice("runs", { delayed }, ["include", "exclude"]);
   if (order === "oldest" && (thread === undefined || before !== undefined))
     throw invalidOption({
       where: "runs",

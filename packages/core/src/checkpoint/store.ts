@@ -28,8 +28,9 @@ import type {
   RunRequestWrite,
   WatchOptions,
 } from "./run-request.ts";
+import type { ScheduleFilter, ScheduleRow } from "./schedule.ts";
 import type { NamespaceSummary, SuperstepPage, TimelineEntry } from "./superstep.ts";
-import type { TimerChange, TimerRow } from "./timer.ts";
+import type { TimerChange, TimerFilter, TimerRow } from "./timer.ts";
 import type { VerifyReport } from "./verify-report.ts";
 
 /** Request to claim a thread. A missing thread or branch is created. */
@@ -227,10 +228,41 @@ export interface QueueWrite {
   readonly mustBeIdle?: boolean | undefined;
   /** Default: the thread's head branch. */
   readonly branch?: string | undefined;
-  /** Run row with the status `queued` and an input. Without a tenant the run has the tenant of the thread. */
+  /**
+   * Run row with the status `queued` and an input. Without a tenant the run has the tenant of the thread. A run with
+   * `startAt` is delayed: it does not enter the queue, and `mustBeIdle` and `stops` do not apply.
+   */
   readonly run: Omit<RunRow, "thread" | "branch" | "stops">;
+  /**
+   * Debounce name of a delayed run. If a delayed run of any thread has the name, that run gets the input, the start
+   * time, the key, the labels and the graph version of this run instead, and is returned; no thread is created.
+   */
+  readonly debounce?: string | undefined;
   /** Pre-emption of the newest run of the branch by this run. */
   readonly stops?: StopKind | undefined;
+}
+
+/** Write of a schedule, with the run of a slot in the same transaction. */
+export interface ScheduleWrite {
+  readonly row: Omit<ScheduleRow, "revision">;
+  /** Revision of the row that this write replaces; 0 for a new row. */
+  readonly revision: number;
+  /** Run to enqueue. A duplicate key writes no second run. */
+  readonly run?: QueueWrite | undefined;
+}
+
+/** Schedules of a store. */
+export interface Schedules {
+  get(id: string): Promise<ScheduleRow | undefined>;
+  list(filter?: ScheduleFilter): Promise<readonly ScheduleRow[]>;
+  /**
+   * Writes a schedule and enqueues its run, both or neither. Returns undefined, without a write, when the row has
+   * another revision: another process has changed, fired or removed the schedule. Throws the errors of
+   * {@link Store.enqueue}.
+   */
+  put(write: ScheduleWrite): Promise<{ readonly row: ScheduleRow; readonly run?: RunRow | undefined } | undefined>;
+  /** Removes a schedule; false when there is none. Runs that it queued stay. */
+  delete(id: string): Promise<boolean>;
 }
 
 /** Pruning request. Checkpoints needed by an active writer, a fork or an open interrupt are retained. */
@@ -264,6 +296,8 @@ export interface RunFilter {
   /** Limits of the start time. */
   readonly since?: number;
   readonly until?: number;
+  /** `exclude`: without delayed runs, which have the status `queued` and are not in a queue. Default `include`. */
+  readonly delayed?: "include" | "exclude";
   /** Cursor: the last row of the previous page, which may be deleted meanwhile. */
   readonly before?: Pick<ListedRunRow, "position"> | undefined;
   /** Default `newest`: newest start or queueing first. `oldest` needs `thread`, and excludes `before`. */
@@ -278,7 +312,7 @@ export interface ListedRunRow extends RunRow {
 }
 
 /** Filter of counted runs. */
-export type RunCountFilter = Omit<RunFilter, "status" | "before" | "order" | "limit">;
+export type RunCountFilter = Omit<RunFilter, "status" | "delayed" | "before" | "order" | "limit">;
 
 /** Filter of threads. */
 export interface ThreadFilter {
@@ -457,13 +491,22 @@ export interface Store {
   commit(commit: Commit, onCommitted: (failure?: StatewrightError, counts?: InputCounts) => void): void;
   /**
    * Enqueues a run on its branch, in call order; does not require ownership of the thread. Returns the saved row: for
-   * a duplicate key the existing run, without a write. Throws `unknown_thread`, `unknown_branch`, `thread_busy`, and
+   * a duplicate key the existing run, without a write. A delayed run enters the queue by {@link Store.enqueueDue}. Throws `unknown_thread`, `unknown_branch`, `thread_busy`, and
    * `run_exists` for an id that a run of the thread has, or a queued run of any thread.
    */
   enqueue(write: QueueWrite): Promise<RunRow>;
   /**
-   * Removes a run from the queue with the status `cancelled`. Returns false when the run is not queued. Does not
-   * require ownership.
+   * Moves the delayed runs that are due at `at` into the queues of their threads, the earliest due first, and returns
+   * their new rows. Each run moves once over all processes. Does not require ownership. With `onBusy` on a busy thread,
+   * a run pre-empts the newest run of its branch, or is cancelled. Each call is an index look-up, independent of the
+   * number of delayed runs that are not due.
+   */
+  enqueueDue(page: { readonly at: number; readonly limit: number }): Promise<readonly RunRow[]>;
+  /** Schedules of runs; independent of threads: deletion and export of threads do not change them. */
+  readonly schedules: Schedules;
+  /**
+   * Removes a run from the queue with the status `cancelled`, also a delayed run. Returns false when the run is not
+   * queued. Does not require ownership.
    */
   dequeue(thread: string, run: string, ended: { readonly at: number; readonly reason: string }): Promise<boolean>;
   /**
@@ -555,12 +598,8 @@ export interface Store {
   requests(thread: string): Promise<readonly RunRequest[]>;
   /** Inputs that wait for the owners of these threads, in their order, in one read; zeros for an unknown thread. */
   countInputs(threads: readonly string[]): Promise<readonly InputCounts[]>;
-  /** Timers of all namespaces by due time, then by id; `dueBy` is an inclusive upper limit. */
-  timers(filter?: {
-    readonly thread?: string;
-    readonly dueBy?: number;
-    readonly limit?: number;
-  }): Promise<readonly TimerRow[]>;
+  /** Timers of all namespaces by due time, then by id. Without a thread each page is an index look-up. */
+  timers(filter?: TimerFilter): Promise<readonly TimerRow[]>;
   /**
    * Durable events of a thread with a sequence number above `after`, in order: checkpoints of all namespaces and
    * event rows. `from` is a checkpoint already read: only later checkpoints are searched.

@@ -8,13 +8,20 @@
  *
  * A fork gets rows when its first run starts; a run that is done, failed or cancelled removes its rows: timers fire
  * only on resumable runs.
+ *
+ * The row of a delayed run is written with the run and removed when the run enters the queue of its thread.
  */
 
 /**
  * Purpose of a timer. `after`: delay of a user-written machine, `about` is the type of its event. `expiry`: expiry of
- * an interrupt, `about` is its key; the row exists while the interrupt is open.
+ * an interrupt, `about` is its key; the row exists while the interrupt is open. `start`: a delayed run enters the
+ * queue, `id` is {@link toStartTimerId} of the run, `about` is its debounce name or empty. `wake`: an engine continues
+ * a paused run, `about` is the id of the run.
  */
-export type TimerKind = "after" | "expiry";
+export type TimerKind = (typeof timerKinds)[number];
+
+/** All kinds of timers. */
+export const timerKinds = ["after", "expiry", "start", "wake"] as const;
 
 /** Pending timer. */
 export interface TimerRow {
@@ -33,6 +40,26 @@ export interface TimerRow {
   readonly dueAt: number;
   readonly about: string;
 }
+
+/** Filter of timers. Due times are in milliseconds since the epoch. */
+export interface TimerFilter {
+  readonly thread?: string | undefined;
+  /** Default: all kinds. */
+  readonly kinds?: readonly TimerKind[] | undefined;
+  /** Inclusive upper limit of the due time. */
+  readonly dueBy?: number | undefined;
+  /** Exclusive lower limit of the due time. */
+  readonly dueAfter?: number | undefined;
+  readonly limit?: number | undefined;
+}
+
+/** Returns the timer id of a delayed run. */
+export function toStartTimerId(run: string): string {
+  return `start:${run}`;
+}
+
+/** Id of the wake timer of a branch: a branch has at most one paused run. */
+export const wakeTimerId = "wake";
 
 /**
  * Change of a namespace's timers. `arm` inserts or replaces a row by id; `drop` removes a fired or cancelled timer.

@@ -141,6 +141,9 @@ function canWakeRun({ kind }: TimerRow): boolean {
   switch (kind) {
     case "after":
     case "expiry":
+    case "wake":
       return true;
+    case "start":
+      return false;
   }
 }

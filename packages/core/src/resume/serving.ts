@@ -7,16 +7,23 @@ import { checkCount, checkOptions, listOptionNames } from "../base/options.ts";
 import type { World } from "../base/world.ts";
 import type { RunRow } from "../checkpoint/checkpoint.ts";
 import type { ClaimableKind } from "../checkpoint/claimable.ts";
+import { inQueue } from "../checkpoint/delayed-run.ts";
 import type { Store } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/graph.ts";
 import type { Migration } from "../compile/migration.ts";
 import { checkGraphOption } from "../define/check-graph-option.ts";
 import type { GraphDefinition } from "../define/graph.ts";
 import { checkModels, copyModelsOption, type ModelsOption } from "../model/model-source.ts";
+import type { Relay } from "../run/events/relay.ts";
 import { launch } from "../run/launch.ts";
 import type { CallerWithStore, RunHost } from "../run/queue.ts";
 import { recoverRun } from "../run/recover-run.ts";
-import { checkCodecOption, checkStoreOption, checkVersions } from "../run/session/options/check-run-options.ts";
+import {
+  checkCodecOption,
+  checkRelayOption,
+  checkStoreOption,
+  checkVersions,
+} from "../run/session/options/check-run-options.ts";
 import type { RunHandle } from "../run/session/options/options.ts";
 import { getWorld } from "../run/task/open-session.ts";
 import type { Codec } from "../state/codec.ts";
@@ -36,6 +43,11 @@ export interface ServingOptions extends ModelsOption {
   readonly context?: (run: RunRow) => unknown;
   /** Source of the secrets that tools inject. Default: none. */
   readonly secrets?: SecretSource;
+  /**
+   * Carries the text and the progress of the runs to readers of their threads, also in other processes. Default: the
+   * relay of the store in this process.
+   */
+  readonly relay?: Relay;
   /** Clock, random source and log. Default: those of the system. */
   readonly world?: World;
   /** Codec of values other than plain data, as in the run. Default: plain data and built-in types. */
@@ -51,6 +63,7 @@ export const servingNames: readonly string[] = listOptionNames<ServingOptions>({
   migrations: true,
   context: true,
   secrets: true,
+  relay: true,
   world: true,
   codec: true,
   parkAfter: true,
@@ -66,6 +79,7 @@ export function checkServing(
   checkOptions(call, options, known);
   checkStoreOption(call, options.store);
   checkCodecOption(call, options.codec);
+  checkRelayOption(call, options.relay);
   if (options.store === undefined)
     throw new StatewrightError("missing_store", {
       what: `${call}: expected a store, got undefined`,
@@ -165,7 +179,7 @@ async function excludePreempted(
   const isRetained = await Promise.all(
     orphaned.map(async ({ thread, id }) => {
       if (!threads.has(thread)) return true;
-      const queuedRuns = await store.runs({ thread, status: "queued" });
+      const queuedRuns = await store.runs({ thread, ...inQueue });
       return !queuedRuns.some(({ stops }) => stops?.run === id);
     }),
   );
@@ -190,12 +204,14 @@ export function getVersionOptions(
 export function getSharedOptions({
   store,
   secrets,
+  relay,
   world,
   codec,
-}: ServingOptions): Pick<ServingOptions, "store" | "secrets" | "world" | "codec"> {
+}: ServingOptions): Pick<ServingOptions, "store" | "secrets" | "relay" | "world" | "codec"> {
   return {
     store,
     ...(secrets === undefined ? {} : { secrets }),
+    ...(relay === undefined ? {} : { relay }),
     ...(world === undefined ? {} : { world }),
     ...(codec === undefined ? {} : { codec }),
   };

@@ -6,6 +6,7 @@
 import { describeFailure, isStatewrightError, type StatewrightError, toErrorRecord } from "../base/errors.ts";
 import { checkThread } from "../checkpoint/check-writer.ts";
 import type { RunRow, RunStatus } from "../checkpoint/checkpoint.ts";
+import { inQueue } from "../checkpoint/delayed-run.ts";
 import type { InboxMessage } from "../checkpoint/inbox-message.ts";
 import type { ClaimMode } from "../checkpoint/previous-owner.ts";
 import type { QueueWrite, Store } from "../checkpoint/store.ts";
@@ -283,7 +284,7 @@ export async function isBranchBusy(store: Store, thread: string, branch: string 
 /** Finds the first queued run of a thread or of a branch, independent of the length of the queue. */
 export async function findFirstQueued(store: Store, thread: string, branch?: string): Promise<RunRow | undefined> {
   const place = branch === undefined ? { thread } : { thread, branch };
-  const [first] = await store.runs({ ...place, status: "queued", order: "oldest", limit: 1 });
+  const [first] = await store.runs({ ...place, ...inQueue, order: "oldest", limit: 1 });
   return first;
 }
 
@@ -297,7 +298,7 @@ async function* streamStartableRuns(store: Store, thread: string): AsyncGenerato
   const openRuns = await store.runs({ thread, status: unfinishedStatuses });
   const isFirstFree = openRuns.every(({ branch }) => branch !== first.branch);
   if (isFirstFree) yield first;
-  const queued = await store.runs({ thread, status: "queued", order: "oldest" });
+  const queued = await store.runs({ thread, ...inQueue, order: "oldest" });
   yield* queued.filter(({ id, branch }) => {
     if (isFirstFree && id === first.id) return false;
     if (queued.find((each) => each.branch === branch)?.id !== id) return false;
@@ -462,7 +463,7 @@ async function resolveTurn(
     if (current === undefined || !isUnfinished(current)) {
       if ((await findFirstQueued(store, thread, branch))?.id === id) return "now";
     } else {
-      const queued = await store.runs({ thread, branch, status: "queued", order: "oldest" });
+      const queued = await store.runs({ thread, branch, ...inQueue, order: "oldest" });
       const next = queued.find(({ stops }) => stops?.run === current.id);
       if (next?.stops !== undefined) {
         await finishPreempted(session, saved, current, Preemption.createForInput(next.stops.how, next.id));
@@ -575,7 +576,10 @@ export async function waitInQueue(
   const world = getWorld(caller.options);
   events.announceRun?.(row.id);
   if (events.hasReaders())
-    events.emit({ type: "run.queued", run: row.id, thread, branch: row.branch, seq: 0, at: world.clock.now() });
+    events.emit(
+      { type: "run.queued", run: row.id, thread, branch: row.branch, seq: 0, at: world.clock.now() },
+      "transient",
+    );
   if (!canRun(caller, row)) return await getCurrentOutcome(caller, row);
   stopPreempted(store, row);
   return await waitForTurn(caller, row, events, stops);

@@ -21,6 +21,7 @@ import { checkPath } from "../store-options.ts";
 import { Artifacts } from "../write/artifacts.ts";
 import { LongTermTable } from "../write/long-term.ts";
 import { PrunedRanges } from "../write/pruned-ranges.ts";
+import { ScheduleTable } from "../write/schedule-table.ts";
 import { getEncryptionState, setEncryptionState } from "./encryption-state.ts";
 import { Reencryption } from "./reencrypt.ts";
 
@@ -40,6 +41,8 @@ export function encryptStore(path: string, encryption: Encryption): void {
     const namespaces = db.prepare<[], string>("SELECT DISTINCT namespace FROM long_term").pluck().all();
     // A missing key throws before anything is changed.
     for (const namespace of namespaces) storeCipher.getItemCipher(namespace);
+    const schedules = db.prepare<[], string>("SELECT id FROM schedules").pluck().all();
+    for (const schedule of schedules) storeCipher.getScheduleCipher(schedule);
     setEncryptionState(db, "started");
     const plain = createReader(db);
     const artifacts = new Artifacts(db, { getCipher: () => undefined, putsOutside: false });
@@ -48,6 +51,7 @@ export function encryptStore(path: string, encryption: Encryption): void {
     for (const thread of threads)
       runTransaction(db, "immediate", () => encryptThread(db, { plain, reencryption, storeCipher }, thread));
     runTransaction(db, "immediate", () => new LongTermTable(db, undefined).encryptAll(storeCipher));
+    runTransaction(db, "immediate", () => new ScheduleTable(db, undefined).encryptAll(storeCipher));
     db.exec("DELETE FROM owners; DELETE FROM settings WHERE name GLOB 'owner:*'");
     // Plain data remains in free pages until then; a completed file contains none.
     db.exec("VACUUM");

@@ -52,14 +52,14 @@ function markEmptyEncrypted(db: Database, path: string): void {
 }
 
 function refusePlainRows(db: Database, path: string): void {
-  const nonEmptyTable = ["threads", "long_term"].find(
+  const nonEmptyTable = ["threads", "long_term", "schedules"].find(
     (table) => db.prepare("SELECT 1 FROM " + table + " LIMIT 1").get() !== undefined,
   );
   if (nonEmptyTable !== undefined) {
     throw invalidOption({
       where: "sqliteStore",
       option: "encryption",
-      expected: `absent, because "${path}" contains unencrypted ${nonEmptyTable === "threads" ? "threads" : "items of the long-term store"}`,
+      expected: `absent, because "${path}" contains unencrypted ${nonEmptyTable === "long_term" ? "items of the long-term store" : nonEmptyTable}`,
       found: "keys",
       fix: "Use encryptStore(path, { keys }) once to encrypt the file",
     });

@@ -54,12 +54,14 @@ async function rotateKeys(parts: StoreParts, thread: string | undefined): Promis
 }
 
 async function rotateEverything(parts: StoreParts, rotation: Rotation): Promise<number> {
-  const { transactions, verifier, items } = parts;
+  const { transactions, verifier, items, schedules } = parts;
   const until = await transactions.read(() => verifier.getNewestThreadKey());
   const list = (after: number): Promise<ReturnType<typeof verifier.listThreads>> =>
     transactions.read(() => verifier.listThreads(after, until));
   const threadRows = await rotateAll(rotation, (id, operation) => transactions.write(id, operation), list);
-  const itemRows = await rotateItems(items, (operation) => transactions.write(undefined, operation));
+  let itemRows = 0;
+  for (const table of [items, schedules])
+    itemRows += await rotateItems(table, (operation) => transactions.write(undefined, operation));
   let bodies = 0;
   for (let page = await list(0); page.length > 0; page = await list(page.at(-1)?.key ?? 0))
     for (const { id } of page) bodies += await rotateOutside(parts, id);

@@ -30,7 +30,7 @@ export const applicationId = 0x53577274;
  * SHA-256 of the schema of a new file, so that opening a file does not create the tables in memory for comparison. A
  * test compares the hash with the statements below.
  */
-export const schemaHash = "ce3ebd4aea872ac9fe44f0c14c12c0583906758536182baff46f77a3699fabe5";
+export const schemaHash = "3e295bfe53eae44b6b22e88edb275dfe4298737f1b7c565434421016046fd58b";
 
 /** Forward only: the version of a file is its number of applied migrations. */
 export const migrations: readonly (readonly string[])[] = [
@@ -247,7 +247,22 @@ export const migrations: readonly (readonly string[])[] = [
   sum INTEGER NOT NULL,
   PRIMARY KEY (branch, id)
 ) STRICT, WITHOUT ROWID`,
-    `CREATE INDEX timers_by_due ON timers (due, id)`,
+    // By kind: an engine reads the due timers of a kind, whatever else is due.
+    `CREATE INDEX timers_by_due ON timers (kind, due, id)`,
+    `CREATE INDEX debounced_timers ON timers (about) WHERE kind = 'start' AND about <> ''`,
+    `CREATE TABLE schedules (
+  key INTEGER PRIMARY KEY,
+  id TEXT NOT NULL UNIQUE,
+  graph TEXT NOT NULL,
+  tenant TEXT,
+  user TEXT,
+  due INTEGER,
+  revision INTEGER NOT NULL,
+  sum INTEGER NOT NULL,
+  body ANY NOT NULL
+) STRICT`,
+    `CREATE INDEX schedules_by_due ON schedules (due, id) WHERE due IS NOT NULL`,
+    `CREATE INDEX schedules_by_tenant ON schedules (tenant, id) WHERE tenant IS NOT NULL`,
     `CREATE TABLE inbox_messages (
   key INTEGER PRIMARY KEY,
   branch INTEGER NOT NULL REFERENCES branches ON DELETE CASCADE,

@@ -23,6 +23,9 @@ export const isNotDone: string = " AND r.status <> 'done'";
 export const hasRequestedStatus: string =
   " AND (@statuses IS NULL OR " + effectiveStatus + " IN (SELECT value FROM json_each(@statuses)))";
 
+/** Excludes delayed runs, unless the parameter is 1. */
+export const isRequestedDelay: string = " AND (@delayed = 1 OR r.status <> 'delayed')";
+
 /** The metadata of a run `r`. */
 export const hasMetadata: string = hasEntries("r.metadata", "@metadata");
 

@@ -39,6 +39,8 @@ export interface Reader {
   readonly supersteps: SuperstepReader;
   readonly requests: RequestRows;
   readonly inputs: InputReader;
+  /** Reports a damaged row that a list or a write over many threads skips. */
+  readonly onFault: (fault: StatewrightError) => void;
 }
 
 /** Creates the readers. `onFault` is called for damaged rows that are skipped by lists over many threads. */
@@ -69,5 +71,6 @@ export function createReader(
     supersteps: new SuperstepReader(db, { ciphers, namespaces }),
     requests: new RequestRows(db),
     inputs: new InputReader(db),
+    onFault,
   };
 }

@@ -12,6 +12,7 @@ import {
   hasParties,
   hasRequestedStatus,
   isNotDone,
+  isRequestedDelay,
   type ListParameters,
   toListParameters,
   toStoredOpenStatuses,
@@ -38,6 +39,7 @@ const runConditions =
   " AND (@branch IS NULL OR b.name = @branch) AND (@graph IS NULL OR r.graph = @graph) AND (@name IS NULL OR r.name = @name)" +
   " AND r.started >= @since AND r.started < @until AND r.key < @before" +
   hasRequestedStatus +
+  isRequestedDelay +
   hasParties("r") +
   hasMetadata;
 
@@ -54,6 +56,7 @@ const runsOfPair =
   " AND (@name IS NULL OR r.name = @name) AND (@graph IS NULL OR r.graph = @graph)" +
   " AND (@branch IS NULL OR b.name = @branch) AND r.started >= @since AND r.started < @until" +
   hasRequestedStatus +
+  isRequestedDelay +
   hasParties("r") +
   hasMetadata;
 
@@ -101,6 +104,8 @@ type RunParameters = ListParameters & {
   readonly thread: string | null;
   readonly branch: string | null;
   readonly name: string | null;
+  /** 1 for a list with delayed runs. */
+  readonly delayed: number;
 };
 
 type RunQuery = ReturnType<typeof prepareStatements>["runsOfThread"];
@@ -305,11 +310,11 @@ export class RunLists {
     return limit < 0 ? all : all.slice(0, limit);
   }
 
-  #selectThreadQuery({ key, order }: RunFilter, statuses: readonly RunStatus[] | undefined): RunQuery {
+  #selectThreadQuery({ key, order, delayed }: RunFilter, statuses: readonly RunStatus[] | undefined): RunQuery {
     const isOldestFirst = order === "oldest";
     // At most one run has the key.
     if (key !== undefined) return this.#sql.runsOfName;
-    if (statuses?.every((status) => status === "queued") === true)
+    if (delayed === "exclude" && statuses?.every((status) => status === "queued") === true)
       return isOldestFirst ? this.#sql.oldestQueuedOfThread : this.#sql.queuedOfThread;
     if (isOldestFirst) return this.#sql.oldestOfThread;
     const includesFinished =
@@ -346,12 +351,13 @@ function toRunParameters(
   statuses: readonly RunStatus[] | undefined,
   dead: readonly number[],
 ): RunParameters {
-  const { thread, branch, key, before } = filter;
+  const { thread, branch, key, before, delayed = "include" } = filter;
   return {
     ...toListParameters(filter, statuses, dead),
     thread: thread ?? null,
     branch: branch ?? null,
     name: key ?? null,
+    delayed: delayed === "include" ? 1 : 0,
     before: before?.position ?? Number.MAX_SAFE_INTEGER,
   };
 }

@@ -134,7 +134,7 @@ function createListReads(transactions: ReadSource): ListReads {
       }),
     timers: (filter = {}) =>
       transactions.read((from) => {
-        storeRules.checkFilter("timers", filter, ["thread", "dueBy"]);
+        storeRules.checkTimerFilter(filter);
         return from.timers.list(filter);
       }),
   };

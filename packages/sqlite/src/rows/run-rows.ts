@@ -34,7 +34,9 @@ function prepareStatements(db: Database) {
       "SELECT r.key, r.branch, r.status, b.run IS r.key AS newest FROM runs r JOIN branches b ON b.key = r.branch WHERE r.thread = ? AND r.id = ?",
     ),
     queuedById: db
-      .prepare<[string], number>("SELECT 1 FROM runs INDEXED BY runs_by_id WHERE id = ? AND status = 'queued' LIMIT 1")
+      .prepare<[string], number>(
+        "SELECT 1 FROM runs INDEXED BY runs_by_id WHERE id = ? AND status IN ('queued', 'delayed') LIMIT 1",
+      )
       .pluck(),
     cancelQueued: db.prepare<[number, Payload | null, number]>(
       "UPDATE runs SET status = 'cancelled', ended = ?, more = ?, input = NULL WHERE key = ?",
@@ -46,6 +48,7 @@ function prepareStatements(db: Database) {
       "UPDATE threads SET status = ? WHERE key = ? AND run = ? AND status <> ?",
     ),
     newestRunOfNamespace: db.prepare<[number, number]>("UPDATE branches SET run = ? WHERE key = ?"),
+    dropRun: db.prepare<[number]>("DELETE FROM runs WHERE key = ?"),
     addMetadata: db.prepare<[number, string, string]>("INSERT INTO run_metadata (run, name, value) VALUES (?, ?, ?)"),
   };
 }
@@ -54,7 +57,7 @@ function prepareStatements(db: Database) {
 export interface KnownRun {
   readonly key: number;
   readonly branch: number;
-  readonly status: RunRow["status"];
+  readonly status: StoredStatus;
   readonly newest: number;
 }
 
@@ -80,7 +83,7 @@ export class RunRows {
     return this.#sql.knownRun.get(thread, id);
   }
 
-  /** Returns true if a run with this id is queued on any thread. */
+  /** Returns true if a run with this id is queued on any thread, delayed or not. */
   isQueued(id: string): boolean {
     return this.#sql.queuedById.get(id) !== undefined;
   }
@@ -89,6 +92,12 @@ export class RunRows {
   cancelQueued(key: number, at: number, more: Payload | null): void {
     this.#sql.cancelQueued.run(at, more, key);
     this.#sql.sumRun.run(key);
+  }
+
+  /** Replaces the row of a delayed run, behind all other rows: later inputs come later in lists and queues. */
+  replaceDelayed(key: number, claimed: Pick<ClaimedThread, "key" | "cipher">, namespaceKey: number, run: RunRow): void {
+    this.#sql.dropRun.run(key);
+    this.insert(claimed, namespaceKey, run, 0);
   }
 
   /** Makes a run the newest run of its thread, which gets the status of the run. */
@@ -122,7 +131,7 @@ export class RunRows {
     }
     const starts = known.status === "queued";
     const wasQueued = known.newest === 0 && this.#reader.runs.get(known.key)?.queuedAt !== undefined;
-    if (!starts && wasQueued) throw storeRules.createRunExistsError(run);
+    if (known.status === "delayed" || (!starts && wasQueued)) throw storeRules.createRunExistsError(run);
     this.#update(claimed, known.key, run);
     if (starts) {
       this.#sql.startRun.run(run.startedAt, known.key);

@@ -13,6 +13,7 @@ import { statusWithoutRun } from "../rows/thread-rows.ts";
 import type { Artifacts } from "../write/artifacts.ts";
 import type { LongTermTable } from "../write/long-term.ts";
 import type { PrunedRanges } from "../write/pruned-ranges.ts";
+import type { ScheduleTable } from "../write/schedule-table.ts";
 
 /** Rows per turn of the event loop. */
 const rowsPerRead = 200;
@@ -85,6 +86,7 @@ export interface VerifiedSources {
   readonly artifacts: Artifacts;
   readonly readOutside: (body: OutsideBody) => Promise<Uint8Array>;
   readonly longTerm: Pick<LongTermTable, "verify">;
+  readonly schedules: Pick<ScheduleTable, "verify">;
 }
 
 /** Verifies the rows of the file. */
@@ -118,17 +120,19 @@ export class Verifier implements StoreVerifier {
     return this.#sql.page.all(after, until, rowsPerRead);
   }
 
-  /** Verifies the items of the long-term store. */
+  /** Verifies the items of the long-term store, and the schedules. */
   async verifyItems(read: Read, onFault: (fault: Fault) => void): Promise<void> {
-    for (let after: number | undefined = 0; after !== undefined; ) {
-      const from: number = after;
-      after = await read<number | undefined>(() =>
-        this.#sources.longTerm.verify(from, rowsPerRead, (thrown) => {
-          if (!isUnreadable(thrown)) throw thrown;
-          onFault({ what: thrown.message });
-        }),
-      );
-    }
+    const { longTerm, schedules } = this.#sources;
+    for (const table of [longTerm, schedules])
+      for (let after: number | undefined = 0; after !== undefined; ) {
+        const from: number = after;
+        after = await read<number | undefined>(() =>
+          table.verify(from, rowsPerRead, (thrown) => {
+            if (!isUnreadable(thrown)) throw thrown;
+            onFault({ what: thrown.message });
+          }),
+        );
+      }
   }
 
   /** Verifies the outlines of all graph versions. */

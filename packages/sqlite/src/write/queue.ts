@@ -1,20 +1,24 @@
 /** Queue of runs. */
 
+import { isStatewrightError } from "@statewright/core";
 import { checkId } from "@statewright/core/adapter";
-import { type QueueWrite, type RunRow, storeRules, threadRules } from "@statewright/core/store";
+import { delayedRunRules, type QueueWrite, type RunRow, storeRules, threadRules } from "@statewright/core/store";
 import { toRunPayload } from "@statewright/store-kit";
 import type { NamespaceRow } from "../read/namespace-reader.ts";
 import type { Reader } from "../read/reader.ts";
+import { DelayedRuns, type DuePage } from "./delayed-runs.ts";
 import type { WriterRows } from "./writer-rows.ts";
 
 /** Enqueues and dequeues runs; call inside a transaction. */
 export class Queue {
   readonly #rows: WriterRows;
   readonly #reader: Reader;
+  readonly #delayed: DelayedRuns;
 
   constructor(rows: WriterRows, reader: Reader) {
     this.#rows = rows;
     this.#reader = reader;
+    this.#delayed = new DelayedRuns(rows, reader);
   }
 
   /**
@@ -24,6 +28,8 @@ export class Queue {
   enqueue(write: QueueWrite, releasedEpoch: number | undefined): RunRow {
     const { thread, branch, run, stops } = write;
     checkId("run", run.id);
+    const replaced = write.debounce === undefined ? undefined : this.#delayed.replace(write, write.debounce);
+    if (replaced !== undefined) return replaced;
     if (write.creates !== undefined && this.#rows.threads.find(thread) === undefined)
       this.#createThread(write, write.creates);
     const state = this.#rows.threads.get(thread);
@@ -33,11 +39,13 @@ export class Queue {
     threadRules.checkTenant("run", { id: thread, tenant: state.tenant ?? undefined }, run.tenant);
     const known = run.key === undefined ? undefined : this.#reader.runs.findByKey(state.key, run.key);
     if (known !== undefined) return known;
-    if (write.mustBeIdle === true) {
+    const isDelayed = delayedRunRules.isDelayed(run);
+    if (write.mustBeIdle === true && !isDelayed) {
       this.#rows.threads.refuseLiveOwner(thread, state, releasedEpoch);
       this.#checkIdle(thread, namespace);
     }
-    const newest = namespace.run === null || stops === undefined ? undefined : this.#reader.runs.get(namespace.run);
+    const newest =
+      namespace.run === null || stops === undefined || isDelayed ? undefined : this.#reader.runs.get(namespace.run);
     const row: RunRow = {
       ...run,
       ...(state.tenant === null ? {} : { tenant: state.tenant }),
@@ -48,8 +56,23 @@ export class Queue {
     if (this.#rows.runs.find(state.key, run.id) !== undefined || this.#rows.runs.isQueued(run.id))
       throw storeRules.createRunExistsError(row);
     this.#rows.runs.insert({ key: state.key, cipher: this.#reader.ciphers.get(thread) }, namespace.key, row, 0);
-    this.#rows.threads.addInput(state.key, "queued", 1);
+    if (isDelayed) this.#delayed.arm(namespace.key, row, write.debounce);
+    else this.#rows.threads.addInput(state.key, "queued", 1);
     return row;
+  }
+
+  /** Moves the due delayed runs into their queues; `getReleasedEpoch` as for {@link enqueue}. */
+  enqueueDue(page: DuePage, getReleasedEpoch: (thread: string) => number | undefined): readonly RunRow[] {
+    return this.#delayed.enqueueDue(page, (thread, branch) => {
+      try {
+        this.#rows.threads.refuseLiveOwner(thread, this.#rows.threads.get(thread), getReleasedEpoch(thread));
+        this.#checkIdle(thread, branch);
+        return false;
+      } catch (error) {
+        if (isStatewrightError(error, "thread_busy")) return true;
+        throw error;
+      }
+    });
   }
 
   /** Creates the thread of a queued run. */
@@ -72,7 +95,7 @@ export class Queue {
   #checkIdle(thread: string, { name, run }: NamespaceRow): void {
     const newest = run === null ? undefined : this.#reader.runs.get(run);
     if (newest !== undefined && storeRules.isUnfinishedRun(newest)) throw storeRules.createNotIdleError(newest);
-    const queue = { thread, branch: name, status: "queued", order: "oldest", limit: 1 } as const;
+    const queue = { thread, branch: name, status: "queued", delayed: "exclude", order: "oldest", limit: 1 } as const;
     const [queued] = this.#reader.runs.list(queue, ["queued"], []);
     if (queued !== undefined) throw storeRules.createNotIdleError(queued);
   }
@@ -89,11 +112,14 @@ export class Queue {
   dequeue(thread: string, id: string, { at, reason }: { readonly at: number; readonly reason: string }): boolean {
     const state = this.#rows.threads.find(thread);
     const known = state === undefined ? undefined : this.#rows.runs.find(state.key, id);
-    const row = known?.status === "queued" ? this.#reader.runs.get(known.key) : undefined;
+    const isQueued = known?.status === "queued" || known?.status === "delayed";
+    const row = isQueued ? this.#reader.runs.get(known.key) : undefined;
     if (state === undefined || known === undefined || row === undefined) return false;
-    const { more } = toRunPayload(this.#reader.ciphers.get(thread), { ...row, reason });
+    const { startAt: _, ...rest } = row;
+    const { more } = toRunPayload(this.#reader.ciphers.get(thread), { ...rest, reason });
     this.#rows.runs.cancelQueued(known.key, at, more);
-    this.#rows.threads.addInput(state.key, "queued", -1);
+    if (known.status === "queued") this.#rows.threads.addInput(state.key, "queued", -1);
+    else this.#delayed.disarm(row);
     if (state.requests > 0) this.#dropRequests(thread, state.key, id);
     return true;
   }

@@ -16,6 +16,7 @@ export type StoreWrites = Pick<
   | "commit"
   | "branch"
   | "enqueue"
+  | "enqueueDue"
   | "dequeue"
   | "post"
   | "request"
@@ -59,6 +60,12 @@ export function createStoreWrites(parts: StoreParts): StoreWrites {
       checkId("thread", put.thread);
       return await claims.writeWithDeferredClaim(put.thread, () =>
         writer.queue.enqueue(put, claims.getReleasedEpoch(put.thread)),
+      );
+    },
+    enqueueDue: async (page) => {
+      storeRules.checkDuePage(page);
+      return await transactions.write(undefined, () =>
+        writer.queue.enqueueDue(page, (thread) => claims.getReleasedEpoch(thread)),
       );
     },
     dequeue: (thread, run, ended) => transactions.write(thread, () => writer.queue.dequeue(thread, run, ended)),

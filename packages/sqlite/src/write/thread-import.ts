@@ -1,6 +1,13 @@
 /** Import of threads from their exports. */
 
-import { type NamespaceExport, storeRules, type ThreadExport, threadRules } from "@statewright/core/store";
+import {
+  delayedRunRules,
+  type NamespaceExport,
+  type RunRow,
+  storeRules,
+  type ThreadExport,
+  threadRules,
+} from "@statewright/core/store";
 import { hashRemainingDeltas } from "@statewright/store-kit";
 import type { Reader } from "../read/reader.ts";
 import type { Artifacts } from "./artifacts.ts";
@@ -67,7 +74,8 @@ export class ThreadImport {
     }
     const run = threadExport.run === undefined ? undefined : runKeys.get(threadExport.run);
     if (run !== undefined) runs.setNewestOfThread(key, run);
-    threads.countOwn(key, "queued", threadExport.runs.filter(({ status }) => status === "queued").length);
+    const isQueued = (row: RunRow): boolean => row.status === "queued" && !delayedRunRules.isDelayed(row);
+    threads.countOwn(key, "queued", threadExport.runs.filter(isQueued).length);
     const inboxes = threadExport.namespaces.flatMap(({ inbox }) => inbox);
     threads.countOwn(key, "messages", inboxes.filter(({ deliveredTo }) => deliveredTo === undefined).length);
     this.#insertRequests(thread, threadExport, { states, runKeys });

@@ -1,22 +1,18 @@
 /** Conformance tests of runs as rows: the queue of a thread, idempotency keys, runs of crashed owners, and lists. */
 
 import type { Store } from "@statewright/core";
-import type { QueueWrite, RunRow } from "@statewright/core/store";
+import type { RunRow } from "@statewright/core/store";
 import { assertEqual, assertRejected } from "./assert.ts";
 import {
   createCheckpoint,
   createClaimRequest,
+  createQueuedRun,
   createRun,
   releaseThread,
   removePosition,
   startThread,
 } from "./store-rows.ts";
 import { defineSharedStoreTest, defineStoreTest, type StoreTest } from "./store-test.ts";
-
-function createQueuedRun(id: string, more: Partial<RunRow> = {}): QueueWrite["run"] {
-  const { thread: _, branch: __, ...row } = createRun(id);
-  return { ...row, status: "queued", startedAt: 300, queuedAt: 300, input: `{"of":"${id}"}`, ...more };
-}
 
 const listIds = async (rows: Promise<readonly RunRow[]>): Promise<string> => (await rows).map(({ id }) => id).join(" ");
 

@@ -7,12 +7,14 @@ import { assertEqual, assertRejected } from "./assert.ts";
 import { childNamespaceTests } from "./child-namespaces.ts";
 import { claimableTests } from "./claimable.ts";
 import { clockTests } from "./clock.ts";
+import { delayedRunTests } from "./delayed-runs.ts";
 import { eventTests } from "./events.ts";
 import { inboxTests } from "./inbox.ts";
 import { interruptTests } from "./interrupts.ts";
 import { longTermTests } from "./long-term.ts";
 import { queueTests } from "./queue.ts";
 import { requestTests } from "./requests.ts";
+import { scheduleTests } from "./schedules.ts";
 import {
   commitWrite,
   createCheckpoint,
@@ -632,6 +634,8 @@ export const storeConformance: readonly StoreTest[] = [
   ...claimableTests,
   ...clockTests,
   ...queueTests,
+  ...delayedRunTests,
+  ...scheduleTests,
   ...longTermTests,
   ...inboxTests,
   ...requestTests,

@@ -14,6 +14,7 @@ import type {
   EffectRow,
   InboxMessageWrite,
   InterruptRow,
+  QueueWrite,
   RunRow,
   TimerRow,
 } from "@statewright/core/store";
@@ -21,6 +22,12 @@ import { assertTrue } from "./assert.ts";
 
 export function createClaimRequest(thread: string, more: Partial<ClaimRequest> = {}): ClaimRequest {
   return { thread, graph: "g", version: 1, shape: "s1", at: 100, ...more };
+}
+
+/** Creates a run to enqueue. */
+export function createQueuedRun(id: string, more: Partial<RunRow> = {}): QueueWrite["run"] {
+  const { thread: _, branch: __, ...row } = createRun(id);
+  return { ...row, status: "queued", startedAt: 300, queuedAt: 300, input: `{"of":"${id}"}`, ...more };
 }
 
 /** Handle of a claimed thread with a run. */

@@ -11,7 +11,7 @@ import type { GraphVersion, PrunedDelta } from "../export/thread-export.ts";
 import type { InboxMessage } from "../inbox-message.ts";
 import type { EffectAttempt, EffectRow, EffectUsage, InterruptRow } from "../journal.ts";
 import type { RunRequest } from "../run-request.ts";
-import type { TimerRow } from "../timer.ts";
+import { type TimerRow, timerKinds } from "../timer.ts";
 
 type Check = (value: unknown) => boolean;
 
@@ -158,7 +158,7 @@ export const timerShape: RowShape<TimerRow> = {
   thread: isName,
   branch: isName,
   id: isName,
-  kind: checkOneOf(["after", "expiry"] satisfies TimerRow["kind"][]),
+  kind: checkOneOf(timerKinds),
   generation: isTime,
   dueAt: isTime,
   about: isName,
@@ -222,6 +222,10 @@ export const runShape: RowShape<RunRow> = {
   breakpoints: checkOptional(checkRow<SavedBreakpoints>({ before: checkList(isName), after: checkList(isName) })),
   input: checkOptional(isText),
   queuedAt: checkOptional(isTime),
+  startAt: checkOptional(isTime),
+  onBusy: checkOptional(checkOneOf(["reject", "cancel", "rollback"] satisfies RunRow["onBusy"][])),
+  debounceKey: checkOptional(isName),
+  wakeAt: checkOptional(isTime),
   stops: checkOptional(
     checkRow<NonNullable<RunRow["stops"]>>({ run: isName, how: checkOneOf(["cancel", "rollback"]) }),
   ),

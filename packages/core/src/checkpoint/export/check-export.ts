@@ -1,6 +1,8 @@
 /** Consistency rules of a thread export: a store accepts foreign rows only when the rows form one thread. */
 import { checkId } from "../../base/ids.ts";
+import { isDelayed } from "../delayed-run.ts";
 import { isChildNamespace } from "../rules.ts";
+import { toStartTimerId } from "../timer.ts";
 import { listGraphVersions, toVersionKey } from "./list-graph-versions.ts";
 import type { NamespaceExport, ThreadExport } from "./thread-export.ts";
 
@@ -63,6 +65,11 @@ function checkRuns({ runs, tenant, writtenBy, namespaces }: ThreadExport, refuse
   const keys = new Set<string>();
   if (writtenBy === undefined && namespaces.some(({ checkpoints }) => checkpoints.length > 0))
     throw refuse("the thread has checkpoints, and no graph");
+  const startTimers = new Set(
+    namespaces.flatMap(({ name, timers }) =>
+      timers.filter(({ kind }) => kind === "start").map((timer) => `${name} ${timer.id}`),
+    ),
+  );
   for (const run of runs) {
     const { id, key, status, input } = run;
     checkId("run", id);
@@ -72,6 +79,8 @@ function checkRuns({ runs, tenant, writtenBy, namespaces }: ThreadExport, refuse
       keys.add(each);
     }
     if (status === "queued" && input === undefined) throw refuse(`the queued run "${id}" has no input`);
+    if (isDelayed(run) && !startTimers.has(`${run.branch} ${toStartTimerId(id)}`))
+      throw refuse(`the delayed run "${id}" has no timer`);
   }
 }
 

@@ -2,6 +2,7 @@
 import { checkId } from "../../base/ids.ts";
 import { checkWellFormed } from "../../base/well-formed.ts";
 import type { RunRow } from "../checkpoint.ts";
+import { isDelayed } from "../delayed-run.ts";
 import type { InboxMessage, InboxMessageWrite } from "../inbox-message.ts";
 import type { EffectRow } from "../journal.ts";
 import {
@@ -18,7 +19,7 @@ import {
 import type { InputCounts } from "../run-request.ts";
 import type { Commit } from "../store.ts";
 import { appendCheckpoint } from "./memory-checkpoints.ts";
-import { changeTimer, closeInterrupts, putInterrupt } from "./memory-interrupts.ts";
+import { closeInterrupts, putInterrupt } from "./memory-interrupts.ts";
 import { countInputs, handleRequests } from "./memory-requests.ts";
 import { findRunByKey } from "./memory-runs.ts";
 import {
@@ -31,6 +32,7 @@ import {
   type Thread,
   type Threads,
 } from "./memory-thread.ts";
+import { changeTimer } from "./memory-timers.ts";
 
 /** Checks a commit completely before any change: a refused commit has no effect. Returns the waiting inputs. */
 export function applyCommit(threads: Threads, self: Owner, commit: Commit): InputCounts {
@@ -102,7 +104,8 @@ function checkRun(thread: Thread, namespace: StoredNamespace, run: RunRow): void
   const isKeyTaken = known === undefined && run.key !== undefined && findRunByKey(thread, run.key) !== undefined;
   const { queuedAt, status } = known?.row ?? {};
   const isDequeued = queuedAt !== undefined && status !== "queued" && namespace.run !== run.id;
-  if (isKeyTaken || isDequeued) throw createRunExistsError(run);
+  const waits = known !== undefined && isDelayed(known.row);
+  if (isKeyTaken || isDequeued || waits) throw createRunExistsError(run);
 }
 
 /** Creates the child namespace of a first checkpoint; not yet added to the thread. */

@@ -1,5 +1,6 @@
 /** Converts a thread of the memory store to a thread export and back. */
 
+import { isDelayed } from "../delayed-run.ts";
 import { listGraphVersions, toVersionKey } from "../export/list-graph-versions.ts";
 import type { ArtifactExport, GraphVersion, NamespaceExport, ThreadExport } from "../export/thread-export.ts";
 import type { EffectRow } from "../journal.ts";
@@ -95,7 +96,7 @@ export function insertThread(threads: Threads, exported: ThreadExport): void {
     const body = bodies.get(row.key);
     if (body !== undefined) putArtifact(thread.artifacts, { row, body });
   }
-  thread.queued = exported.runs.filter(({ status }) => status === "queued").length;
+  thread.queued = exported.runs.filter((run) => run.status === "queued" && !isDelayed(run)).length;
   const inboxes = exported.namespaces.flatMap(({ inbox }) => inbox);
   thread.messages = inboxes.filter(({ deliveredTo }) => deliveredTo === undefined).length;
   thread.requests = exported.requests ?? [];

@@ -1,8 +1,7 @@
-/** Interrupts and timers of the memory store. */
+/** Interrupts of the memory store. */
 import { type InterruptRow, isOpen, type OpenInterruptRow } from "../journal.ts";
-import { type ClosedInterrupts, checkFilter, compareTimers, hasMetadata, openInterruptFilterKeys } from "../rules.ts";
-import type { OpenInterruptFilter, Store } from "../store.ts";
-import type { TimerChange, TimerRow } from "../timer.ts";
+import { type ClosedInterrupts, checkFilter, hasMetadata, openInterruptFilterKeys } from "../rules.ts";
+import type { OpenInterruptFilter } from "../store.ts";
 import { matches } from "./memory-runs.ts";
 import { type StoredNamespace, selectThreads, type Thread, type Threads } from "./memory-thread.ts";
 
@@ -47,23 +46,4 @@ function listAwaitedInterrupts(
       return [{ ...interrupt.row, thread: id, run: run.id, graph: run.graph, position: interrupt.position }];
     });
   });
-}
-
-export function changeTimer(thread: string, namespace: StoredNamespace, change: TimerChange): void {
-  const { id, generation } = "arm" in change ? change.arm : change.drop;
-  if ((namespace.timers.get(id)?.generation ?? 0) > generation) return;
-  if ("arm" in change) namespace.timers.set(id, { ...change.arm, thread, branch: namespace.name });
-  else namespace.timers.delete(id);
-}
-
-/** Lists the timers that match the filter, in firing order. */
-export function listTimers(threads: Threads, filter: NonNullable<Parameters<Store["timers"]>[0]>): readonly TimerRow[] {
-  checkFilter("timers", filter, ["thread", "dueBy"]);
-  const { dueBy = Number.POSITIVE_INFINITY } = filter;
-  return selectThreads(threads, filter.thread)
-    .flatMap((thread) => [...thread.namespaces.values()])
-    .flatMap(({ timers }) => [...timers.values()])
-    .filter(({ dueAt }) => dueAt <= dueBy)
-    .sort(compareTimers)
-    .slice(0, filter.limit);
 }

@@ -2,6 +2,7 @@
 import { checkId } from "../../base/ids.ts";
 import type { RunRow, RunStatus } from "../checkpoint.ts";
 import { type ClaimablePage, getClaimableKind, isAtRest } from "../claimable.ts";
+import { isDelayed, toStartTimer } from "../delayed-run.ts";
 import { isAtRestForRequest } from "../request-rules.ts";
 import {
   checkClaimablePage,
@@ -23,6 +24,7 @@ import type {
   StatusCounts,
 } from "../store.ts";
 import { checkParties, checkTenant, toStatusCounts, toThreadDetails } from "../thread-rules.ts";
+import { toStartTimerId } from "../timer.ts";
 import { saveOutline } from "./memory-export.ts";
 import { endRequests, listOpenRequests } from "./memory-requests.ts";
 import {
@@ -35,6 +37,7 @@ import {
   type Thread,
   type Threads,
 } from "./memory-thread.ts";
+import { changeTimer } from "./memory-timers.ts";
 
 export function enqueueRun(threads: Threads, write: QueueWrite): RunRow {
   const { thread: id, branch, run, stops, creates } = write;
@@ -45,17 +48,21 @@ export function enqueueRun(threads: Threads, write: QueueWrite): RunRow {
   checkTenant("run", { id, tenant }, run.tenant);
   const known = run.key === undefined ? undefined : findRunByKey(thread, run.key);
   if (known !== undefined) return known.row;
-  if (write.mustBeIdle === true) checkIdle(thread, namespace);
+  const delayed = isDelayed(run);
+  if (write.mustBeIdle === true && !delayed) checkIdle(thread, namespace);
   const row: RunRow = {
     ...run,
     ...(tenant === undefined ? {} : { tenant }),
     thread: id,
     branch: namespace.name,
-    ...(stops === undefined || namespace.run === undefined ? {} : { stops: { run: namespace.run, how: stops } }),
+    ...(stops === undefined || delayed || namespace.run === undefined
+      ? {}
+      : { stops: { run: namespace.run, how: stops } }),
   };
   if (thread.runs.has(row.id) || isQueued(threads, row.id)) throw createRunExistsError(row);
   thread.runs.set(row.id, { row, nth: ++threads.runCount, epoch: 0 });
-  thread.queued += 1;
+  if (delayed) changeTimer(id, namespace, { arm: toStartTimer(row, write.debounce) });
+  else thread.queued += 1;
   return row;
 }
 
@@ -82,22 +89,23 @@ function createQueuedThread(
 function checkIdle(thread: Thread, { name, run }: StoredNamespace): void {
   if (thread.owner?.alive === true) throw createBusyError(thread.id);
   for (const { row } of thread.runs.values())
-    if (row.branch === name && (row.status === "queued" || (row.id === run && isUnfinishedRun(row))))
+    if (row.branch === name && !isDelayed(row) && (row.status === "queued" || (row.id === run && isUnfinishedRun(row))))
       throw createNotIdleError(row);
 }
 
 /** Returns true if a run with this id is queued on any thread. */
 function isQueued(threads: Threads, id: string): boolean {
-  for (const { queued, runs } of threads.values()) if (queued > 0 && runs.get(id)?.row.status === "queued") return true;
+  for (const { runs } of threads.values()) if (runs.get(id)?.row.status === "queued") return true;
   return false;
 }
 
 export function dequeueRun(thread: Thread | undefined, id: string, endedAt: number, reason: string): boolean {
   const run = thread?.runs.get(id);
   if (thread === undefined || run?.row.status !== "queued") return false;
-  const { input: _, ...row } = run.row;
+  const { input: _, startAt, ...row } = run.row;
   thread.runs.set(id, { ...run, row: { ...row, status: "cancelled", endedAt, reason } });
-  thread.queued -= 1;
+  if (startAt === undefined) thread.queued -= 1;
+  else thread.namespaces.get(row.branch)?.timers.delete(toStartTimerId(id));
   endRequests(thread, ({ run: requested }) => requested === id);
   return true;
 }
@@ -110,10 +118,11 @@ export function findRunByKey({ runs }: Thread, key: string): StoredRun | undefin
 /** Lists the runs that match the filter, newest first. */
 export function listRuns(threads: Threads, filter: RunFilter): readonly ListedRunRow[] {
   const statuses = checkRunFilter(filter);
-  const { order, before } = filter;
+  const { order, before, delayed = "include" } = filter;
   const end = before?.position ?? Number.POSITIVE_INFINITY;
   return selectRuns(threads, filter)
     .filter(({ nth, row }) => hasStatus(statuses, row.status) && nth < end)
+    .filter(({ row }) => delayed === "include" || !isDelayed(row))
     .sort((one, other) => (order === "oldest" ? one.nth - other.nth : other.nth - one.nth))
     .slice(0, filter.limit)
     .map(({ row, nth }) => ({ ...row, position: nth }));

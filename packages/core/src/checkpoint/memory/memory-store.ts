@@ -20,19 +20,22 @@ import {
   createUnknownThreadError,
 } from "../rules.ts";
 import type { HintKind, InputCounts } from "../run-request.ts";
-import type { Claim, ClaimRequest, Commit, Ownership, Store, StoreReads } from "../store.ts";
+import type { ScheduleRow } from "../schedule.ts";
+import type { Claim, ClaimRequest, Commit, Ownership, Schedules, Store, StoreReads } from "../store.ts";
 import { checkParties, checkTenant, toThreadDetails } from "../thread-rules.ts";
 import { createCrashedError } from "./crashed-error.ts";
 import { listEvents, listHistory, loadChannels, toCheckpointRow } from "./memory-checkpoints.ts";
 import { applyCommit, listWaiting, postMessage } from "./memory-commit.ts";
+import { enqueueDueRuns, replaceDebounced } from "./memory-delayed.ts";
 import { insertThread, saveOutline, toThreadExport } from "./memory-export.ts";
 import { forkBranch } from "./memory-fork.ts";
 import { createMemoryHints } from "./memory-hints.ts";
-import { listOpenInterrupts, listTimers } from "./memory-interrupts.ts";
+import { listOpenInterrupts } from "./memory-interrupts.ts";
 import { requestRun } from "./memory-request-run.ts";
 import { countInputs, listOpenRequests } from "./memory-requests.ts";
 import { pruneMemoryThread } from "./memory-retention.ts";
 import { countRuns, dequeueRun, enqueueRun, findRun, listClaimable, listRuns, matches } from "./memory-runs.ts";
+import { listSchedules, putSchedule } from "./memory-schedules.ts";
 import { readSnapshot, type SavedThreads, saveForSnapshots, type ThreadSource } from "./memory-snapshot.ts";
 import { listNamespaces, listTimeline } from "./memory-supersteps.ts";
 import {
@@ -47,6 +50,7 @@ import {
   type Threads,
 } from "./memory-thread.ts";
 import { countThreads, listBranches, listThreads, patchThread, putThread, toThreadRow } from "./memory-thread-list.ts";
+import { listTimers } from "./memory-timers.ts";
 
 /** Store in memory, with test helpers: further owners of the same threads, and simulated crashes. */
 export interface MemoryStore extends Store {
@@ -87,6 +91,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
     hints: createMemoryHints(),
     outlines: new Map<string, string>(),
     longTerm: createMemoryLongTerm(),
+    schedules: new Map<string, ScheduleRow>(),
     snapshots: new Set<SavedThreads>(),
     ownership,
     now: options.now,
@@ -110,6 +115,7 @@ function createOwner(threads: Threads, vectors: LongTermVectors | undefined): Me
     watch: threads.hints.watch,
     ...createWrites(threads, self, queue),
     longTerm: createLongTermStore(threads, { self, queue, vectors }),
+    schedules: createSchedules(threads, self, queue),
     artifacts: createArtifactAccess((thread) => {
       checkAlive(self);
       return threads.get(thread)?.artifacts;
@@ -267,6 +273,7 @@ type StoreWrites = Pick<
   | "claim"
   | "commit"
   | "enqueue"
+  | "enqueueDue"
   | "dequeue"
   | "post"
   | "request"
@@ -299,7 +306,8 @@ function createWrites(threads: Threads, self: Owner, { add, write: enqueue }: Wr
         (failure) => onCommitted(failure, counts),
       );
     },
-    enqueue: (put) => write(put.thread, () => enqueueRun(threads, put), "input"),
+    enqueue: (put) => write(put.thread, () => replaceDebounced(threads, put) ?? enqueueRun(threads, put), "input"),
+    enqueueDue: (page) => enqueue(() => enqueueDueRuns(threads, page)),
     dequeue: (id, run, { at, reason }) => write(id, () => dequeueRun(threads.get(id), run, at, reason), "input"),
     post: (message) => write(message.thread, () => postMessage(threads, message), "input"),
     request: (request) => write(request.thread, () => requestRun(threads, request), "input"),
@@ -338,6 +346,15 @@ function createLongTermStore(
     write: (changes, at) => write(() => longTerm.apply(changes, at)),
     refresh: (touches) => write(() => longTerm.refresh(touches)),
     sweep: (at, limit) => write(() => longTerm.sweep(at, limit)),
+  };
+}
+
+function createSchedules(threads: Threads, self: Owner, { write }: WriteQueue): Schedules {
+  return {
+    get: (id) => read(self, () => threads.schedules.get(id)),
+    list: (filter = {}) => read(self, () => listSchedules(threads, filter)),
+    put: (put) => write(() => putSchedule(threads, put)),
+    delete: (id) => write(() => threads.schedules.delete(id)),
   };
 }
 

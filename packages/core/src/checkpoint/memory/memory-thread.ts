@@ -21,6 +21,7 @@ import {
   isChildNamespace,
 } from "../rules.ts";
 import type { RunRequest } from "../run-request.ts";
+import type { ScheduleRow } from "../schedule.ts";
 import type { CheckpointWithDeltas, Ownership } from "../store.ts";
 import type { ThreadDetails } from "../thread-rules.ts";
 import type { TimerRow } from "../timer.ts";
@@ -119,6 +120,8 @@ export type Threads = Map<string, Thread> & {
   readonly outlines: Map<string, string>;
   readonly longTerm: MemoryLongTerm;
   readonly ownership: Ownership;
+  /** Schedules by id. */
+  readonly schedules: Map<string, ScheduleRow>;
   /** Clock of the store; undefined in a store without a clock. */
   readonly now: (() => number) | undefined;
   /** Open snapshots, each with the threads changed since. */

@@ -2,6 +2,7 @@
 import { toErrorRecord } from "../../base/errors.ts";
 import type { World } from "../../base/world.ts";
 import type { RunRow } from "../../checkpoint/checkpoint.ts";
+import { inQueue } from "../../checkpoint/delayed-run.ts";
 import type { ListedRunRow, Store } from "../../checkpoint/store.ts";
 import { Preemption } from "./preemption.ts";
 
@@ -41,7 +42,7 @@ async function findStoppingInput(store: Store, { thread, id }: RunRow): Promise<
   const isStop = ({ stops }: RunRow): boolean => stops?.run === id;
   const found = fresh.findLast(isStop);
   if (found !== undefined || !scan.stopped.has(id)) return found;
-  return (await store.runs({ thread, status: "queued" })).findLast(isStop);
+  return (await store.runs({ thread, ...inQueue })).findLast(isStop);
 }
 
 /** Reads the queued inputs that no earlier scan read, newest first: all inputs after a known one are known. */
@@ -52,7 +53,7 @@ async function readFreshInputs(store: Store, thread: string, { known }: QueueSca
   for (let before: ListedRunRow | undefined; ; limit = pageSize) {
     const page: readonly ListedRunRow[] = await store.runs({
       thread,
-      status: "queued",
+      ...inQueue,
       limit,
       ...(before && { before }),
     });
