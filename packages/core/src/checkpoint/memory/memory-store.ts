@@ -24,7 +24,7 @@ import type { ScheduleRow } from "../schedule.ts";
 import type { Claim, ClaimRequest, Commit, Ownership, Schedules, Store, StoreReads } from "../store.ts";
 import { checkParties, checkTenant, toThreadDetails } from "../thread-rules.ts";
 import { createCrashedError } from "./crashed-error.ts";
-import { listEvents, listHistory, loadChannels, toCheckpointRow } from "./memory-checkpoints.ts";
+import { listEvents, listHistory, loadChannels, loadClaimedRows, toCheckpointRow } from "./memory-checkpoints.ts";
 import { applyCommit, listWaiting, postMessage } from "./memory-commit.ts";
 import { enqueueDueRuns, replaceDebounced } from "./memory-delayed.ts";
 import { insertThread, saveOutline, toThreadExport } from "./memory-export.ts";
@@ -400,6 +400,9 @@ function claimThread(threads: Threads, self: Owner, request: ClaimRequest): Clai
     previousOwner,
     ...countInputs(thread),
     ...(threads.now === undefined ? {} : { at: threads.now() }),
+    ...(request.loads === true && head !== undefined
+      ? { loaded: loadClaimedRows(thread, namespace, head.checkpoint) }
+      : {}),
   };
 }
 
