@@ -43,10 +43,26 @@ export {
   type OpenInterruptRow,
   processDied,
 } from "./checkpoint/journal.ts";
+export type {
+  OutboxChange,
+  OutboxClaim,
+  OutboxFilter,
+  OutboxOutcome,
+  OutboxRow,
+  OutboxState,
+  OutboxSubscription,
+  OutboxSweep,
+  OutboxWrite,
+  OverduePage,
+  StoreOutbox,
+  ThreadOutboxWrite,
+} from "./checkpoint/outbox.ts";
+export * as outboxRules from "./checkpoint/outbox.ts";
 export type { ClaimMode, PreviousOwner } from "./checkpoint/previous-owner.ts";
 export * as requestRules from "./checkpoint/request-rules.ts";
 export * as retentionRules from "./checkpoint/retention.ts";
 export * as storeRules from "./checkpoint/rules.ts";
+export * as claimRules from "./checkpoint/run-claims.ts";
 export type {
   HintKind,
   HintListener,
@@ -63,6 +79,8 @@ export type {
   CheckpointWithDeltas,
   CheckpointWrite,
   Claim,
+  ClaimedRun,
+  ClaimingGraph,
   ClaimRequest,
   Commit,
   ListedRunRow,
@@ -73,6 +91,7 @@ export type {
   PruneWrite,
   QueuedThread,
   QueueWrite,
+  RunClaimRequest,
   RunCountFilter,
   RunCounts,
   RunFilter,
@@ -88,6 +107,7 @@ export type {
   ThreadPatch,
   ThreadRow,
   ThreadWrite,
+  TimerClaimRequest,
 } from "./checkpoint/store.ts";
 export type {
   ChangeRow,

@@ -9,6 +9,7 @@ import { advanceHead, type Fence, isRowUnchanged } from "./fence.ts";
 import type { Inbox } from "./inbox.ts";
 import { selectFold } from "./journal.ts";
 import type { LongTermTable } from "./long-term.ts";
+import type { Outbox } from "./outbox.ts";
 import type { Requests } from "./requests.ts";
 import type { WriterRows } from "./writer-rows.ts";
 
@@ -19,6 +20,7 @@ export interface CommitParts {
   readonly fence: Fence;
   readonly inbox: Inbox;
   readonly requests: Requests;
+  readonly outbox: Outbox;
   readonly artifacts: Artifacts;
   readonly longTerm: Pick<LongTermTable, "apply">;
 }
@@ -71,6 +73,7 @@ export class Commits {
     const put = this.#rows.runs.put(claimed, state, run);
     claimed.run = { id: run.id, key: put.key };
     if (put.starts) claimed.queued -= 1;
+    if (claimed.queued > 0) this.#rows.runs.refreshTurn(claimed.key, state.key);
   }
 
   /** Removes interrupts from the list of open interrupts. */
@@ -111,5 +114,6 @@ export class Commits {
     for (const event of events ?? []) this.#rows.events.write(claimed, state.key, event);
     for (const artifact of commit.artifacts ?? []) this.#parts.artifacts.put(claimed, artifact);
     if (commit.longTerm !== undefined) this.#parts.longTerm.apply(commit.longTerm, storeRules.getLatestTime(commit));
+    if (commit.outbox !== undefined) this.#parts.outbox.write(claimed, commit);
   }
 }

@@ -13,8 +13,10 @@ import { eventTests } from "./events.ts";
 import { inboxTests } from "./inbox.ts";
 import { interruptTests } from "./interrupts.ts";
 import { longTermTests } from "./long-term.ts";
+import { outboxTests } from "./outbox.ts";
 import { queueTests } from "./queue.ts";
 import { requestTests } from "./requests.ts";
+import { runClaimTests } from "./run-claims.ts";
 import { scheduleTests } from "./schedules.ts";
 import {
   commitWrite,
@@ -634,6 +636,7 @@ export const storeConformance: readonly StoreTest[] = [
   ...interruptTests,
   ...claimableTests,
   ...claimedRowTests,
+  ...runClaimTests,
   ...clockTests,
   ...queueTests,
   ...delayedRunTests,
@@ -641,6 +644,7 @@ export const storeConformance: readonly StoreTest[] = [
   ...longTermTests,
   ...inboxTests,
   ...requestTests,
+  ...outboxTests,
   ...eventTests,
   ...threadMoveTests,
   ...threadTests,

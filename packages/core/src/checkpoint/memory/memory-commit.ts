@@ -5,6 +5,7 @@ import type { RunRow } from "../checkpoint.ts";
 import { isDelayed } from "../delayed-run.ts";
 import type { InboxMessage, InboxMessageWrite } from "../inbox-message.ts";
 import type { EffectRow } from "../journal.ts";
+import { checkOutboxWrites } from "../outbox.ts";
 import {
   checkFollows,
   createFencedError,
@@ -20,6 +21,7 @@ import type { InputCounts } from "../run-request.ts";
 import type { Commit } from "../store.ts";
 import { appendCheckpoint } from "./memory-checkpoints.ts";
 import { closeInterrupts, putInterrupt } from "./memory-interrupts.ts";
+import { addOutboxRow } from "./memory-outbox.ts";
 import { countInputs, handleRequests } from "./memory-requests.ts";
 import { findRunByKey } from "./memory-runs.ts";
 import {
@@ -46,6 +48,7 @@ export function applyCommit(threads: Threads, self: Owner, commit: Commit): Inpu
     checkFollows(commit.checkpoint, getLastCheckpointId(namespace), thread.checkpoint, commit);
   if (commit.run !== undefined) checkRun(thread, namespace, commit.run);
   checkRowNames(commit);
+  checkOutboxWrites(commit.outbox ?? []);
   for (const parentJournal of commit.parentJournals ?? [])
     if (!thread.namespaces.has(parentJournal.namespace))
       throw createUnknownBranchError(thread.id, parentJournal.namespace);
@@ -76,6 +79,8 @@ export function applyCommit(threads: Threads, self: Owner, commit: Commit): Inpu
   handleRequests(thread, commit);
   if (namespace.inbox.length > 0 && commit.rolledBackRun !== undefined) threads.eventThreads.add(thread.id);
   if (commit.longTerm !== undefined) threads.longTerm.apply(commit.longTerm, getLatestTime(commit));
+  for (const write of commit.outbox ?? [])
+    addOutboxRow(threads.outbox, { ...write, thread: thread.id, branch: namespace.name });
   thread.seq = Math.max(thread.seq, commit.seq);
   thread.updatedAt = Math.max(thread.updatedAt, getChangeTime(commit));
   if (commit.release === true) thread.owner = undefined;
@@ -139,16 +144,21 @@ function changeInbox(thread: Thread, namespace: StoredNamespace, inbox: readonly
   namespace.inbox = inbox;
 }
 
-/** Adds a message to the inbox of a branch, once per message id. */
+/** Adds a message to the inbox of a branch, once per id of a waiting or received message. */
 export function postMessage(threads: Threads, { thread: id, branch, ...message }: InboxMessageWrite): InboxMessage {
   checkId("inbox message", message.id);
   const { thread, namespace } = getBranch(threads, id, branch);
-  const known = listWaiting(namespace.inbox).find((waiting) => waiting.id === message.id);
+  const known = findMessage(namespace.inbox, message.id);
   if (known !== undefined) return known;
   const row = { ...message, branch: namespace.name };
   changeInbox(thread, namespace, [...namespace.inbox, row]);
   if (row.kind === "event") threads.eventThreads.add(id);
   return row;
+}
+
+/** Finds a waiting message, or one that an unfinished run has received. */
+export function findMessage(inbox: readonly InboxMessage[], id: string): InboxMessage | undefined {
+  return inbox.find((message) => message.id === id);
 }
 
 /** Lists the messages not yet received by a run. */
