@@ -176,6 +176,7 @@ export function engine(options: EngineOptions): Engine {
       if (isServing()) return;
       state = "serving";
       scanner.reset();
+      options.relay?.prepare?.();
       try {
         await schedule.scan();
         await schedule.schedulePoll();
