@@ -180,6 +180,16 @@ export {
 export { estimateCost, type ModelPrice, type PricesInput, type PriceTable } from "./model/prices.ts";
 export { type AiSdkProviderTool, providerTool } from "./model/provider-tool.ts";
 export { type CheckRunsOptions, checkRuns, type RunCheck } from "./resume/check-runs.ts";
+export { deliver } from "./resume/deliver.ts";
+export type {
+  DeliveredMessages,
+  DeliveredRun,
+  DeliveredWork,
+  Delivery,
+  DeliveryBase,
+  DeliveryLimits,
+  DeliveryResult,
+} from "./resume/delivery/delivery.ts";
 export { type ConversationTypes, type EditOptions, editMessage } from "./resume/edit-message.ts";
 export { type Engine, type EngineOptions, engine } from "./resume/engine.ts";
 export { type ForkOptions, fork } from "./resume/fork.ts";

@@ -60,6 +60,7 @@ export type { ClaimMode, PreviousOwner } from "./checkpoint/previous-owner.ts";
 export * as requestRules from "./checkpoint/request-rules.ts";
 export * as retentionRules from "./checkpoint/retention.ts";
 export * as storeRules from "./checkpoint/rules.ts";
+export * as claimRules from "./checkpoint/run-claims.ts";
 export type {
   HintKind,
   HintListener,
@@ -77,6 +78,8 @@ export type {
   CheckpointWithDeltas,
   CheckpointWrite,
   Claim,
+  ClaimedRun,
+  ClaimingGraph,
   ClaimRequest,
   Commit,
   ListedRunRow,
@@ -87,6 +90,7 @@ export type {
   PruneWrite,
   QueuedThread,
   QueueWrite,
+  RunClaimRequest,
   RunCountFilter,
   RunCounts,
   RunFilter,
@@ -102,6 +106,7 @@ export type {
   ThreadPatch,
   ThreadRow,
   ThreadWrite,
+  TimerClaimRequest,
 } from "./checkpoint/store.ts";
 export type {
   ChangeRow,

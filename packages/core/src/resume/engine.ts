@@ -15,8 +15,10 @@ import { checkRunOptions } from "../run/session/options/check-run-options.ts";
 import type { ResumeOptions, RunHandle, RunOf, RunOptions } from "../run/session/options/options.ts";
 import { getWorld } from "../run/task/open-session.ts";
 import { createActiveRuns } from "./active-runs.ts";
+import { createClaimScanner } from "./claimed-work.ts";
+import { createCurrentWork } from "./current-work.ts";
 import { createHaltedRuns } from "./halted-runs.ts";
-import { createPendingWorkScanner, type PendingWork } from "./pending-work.ts";
+import { createPendingWorkScanner, type PendingWork, type ScanExtent } from "./pending-work.ts";
 import { resumeRun } from "./resume.ts";
 import { createScanSchedule } from "./scan-schedule.ts";
 import {
@@ -80,12 +82,12 @@ export function engine(options: EngineOptions): Engine {
   checkFunction("engine", { onRun });
   const world = getWorld(options);
   const slots = createSlots(concurrency);
-  /** Threads claimed by the engine: active, or waiting for a slot. */
-  const claimedThreads = new Set<string>();
+  const currentWork = createCurrentWork();
   let state: "idle" | "serving" | "stopping" | "stopped" = "idle";
   let stopping: Promise<void> | undefined;
   const isServing = (): boolean => state === "serving";
 
+  const scanStore = (extent: ScanExtent): Promise<void> => scanner.scan(extent, accept);
   const schedule = createScanSchedule({ store, world, pollMs, isServing, scanStore });
   const halted = createHaltedRuns({ store, world, firstDelayMs: pollMs });
   const activeRuns = createActiveRuns({
@@ -93,38 +95,52 @@ export function engine(options: EngineOptions): Engine {
     world,
     onRun,
     isStopping: () => state === "stopping",
-    onEnd: () => {
-      if (isServing()) void schedule.scheduleAlarm();
+    // Only a run at rest has armed timers.
+    onEnd: (result) => {
+      if (isServing() && (result?.status === "waiting" || result?.status === "paused")) schedule.requestAlarm();
     },
   });
   const track = (handle: RunHandle<unknown>): void => void activeRuns.track(handle);
-  const host = createHost(options, { canStart: isServing, onLaunch: track });
+  const { claimRuns } = store;
+  const requestRuns = claimRuns === undefined ? undefined : (): void => schedule.requestQueue();
+  const host = createHost(options, { canStart: isServing, onLaunch: track, requestRuns });
   const addEngineOptions = <Given extends object>(graph: GraphDefinition, given: Given) => ({
     ...getVersionOptions(options, graph),
     ...copyModelsOption(options),
     ...given,
     ...getSharedOptions(options),
   });
-  const isClaimed = (thread: string): boolean => claimedThreads.has(thread);
+  const isClaimed = currentWork.hasThread;
   const listHalted = (): Promise<readonly RunRow[]> => halted.list(isClaimed);
-  const scanner = createPendingWorkScanner({ options, host, world, isClaimed, listHalted, track });
+  const countFreeSlots = (): number => concurrency - currentWork.countBounded();
+  const parts = { options, host, world, isClaimed, listHalted, track };
+  const scanner =
+    claimRuns === undefined
+      ? createPendingWorkScanner(parts)
+      : createClaimScanner({ ...parts, claimRuns, countFreeSlots });
 
-  async function scanStore(): Promise<void> {
-    for (const [thread, work] of await scanner.scan()) if (isServing()) claimThread(thread, work);
+  /** Performs the work of a thread, when a slot is free; an engine that stops releases its claim. */
+  function accept(work: PendingWork): Promise<void> | undefined {
+    if (!isServing()) return work.cancel?.();
+    currentWork.add(work);
+    const perform = async (): Promise<void> => {
+      currentWork.start(work);
+      for (const start of work.starters) await startAndAwait(work.thread, start);
+      currentWork.delete(work);
+      if (!scanner.hasMore || !isServing() || currentWork.size() >= eagerScanBelow) return;
+      scanner.hasMore = false;
+      if (claimRuns === undefined) schedule.request();
+      else schedule.requestQueue();
+    };
+    if (work.isBounded) slots.add(perform);
+    else void perform();
+    return undefined;
   }
 
-  /** Runs the pending work of a thread, when a slot is free. */
-  function claimThread(thread: string, { starters, isBounded }: PendingWork): void {
-    claimedThreads.add(thread);
-    const work = async (): Promise<void> => {
-      for (const start of starters) await startAndAwait(thread, start);
-      claimedThreads.delete(thread);
-      if (!scanner.hasMore || !isServing() || claimedThreads.size >= eagerScanBelow) return;
-      scanner.hasMore = false;
-      schedule.request();
-    };
-    if (isBounded) slots.add(work);
-    else void work();
+  /** Releases the claims of runs that have not started. */
+  async function cancelUnstarted(): Promise<void> {
+    slots.clear();
+    await Promise.all(currentWork.clear().map((work) => work.cancel?.()));
   }
 
   async function startAndAwait(thread: string, start: PendingWork["starters"][number]): Promise<void> {
@@ -143,11 +159,11 @@ export function engine(options: EngineOptions): Engine {
 
   async function stopServing(): Promise<void> {
     state = "stopping";
-    slots.clear();
-    claimedThreads.clear();
     schedule.cancel();
+    const cancelled = cancelUnstarted();
     activeRuns.drain();
     await schedule.waitForScan();
+    await cancelled;
     await activeRuns.waitUntilEmpty();
     schedule.cancel();
     state = "stopped";
@@ -159,6 +175,7 @@ export function engine(options: EngineOptions): Engine {
       await stopping;
       if (isServing()) return;
       state = "serving";
+      scanner.reset();
       options.relay?.prepare?.();
       try {
         await schedule.scan();
@@ -195,7 +212,7 @@ export function engine(options: EngineOptions): Engine {
   };
 }
 
-/** Below this number of claimed threads, an engine scans for more work before the next poll. */
+/** Below this number of threads with work, an engine scans for more work before the next poll. */
 const eagerScanBelow = 250;
 
 function createStoppedError(state: "stopping" | "stopped"): StatewrightError {

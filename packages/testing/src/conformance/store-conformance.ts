@@ -15,6 +15,7 @@ import { longTermTests } from "./long-term.ts";
 import { outboxTests } from "./outbox.ts";
 import { queueTests } from "./queue.ts";
 import { requestTests } from "./requests.ts";
+import { runClaimTests } from "./run-claims.ts";
 import { scheduleTests } from "./schedules.ts";
 import {
   commitWrite,
@@ -633,6 +634,7 @@ export const storeConformance: readonly StoreTest[] = [
 
   ...interruptTests,
   ...claimableTests,
+  ...runClaimTests,
   ...clockTests,
   ...queueTests,
   ...delayedRunTests,

@@ -68,6 +68,8 @@ export interface OpenSessionOptions {
   readonly mailbox?: InboxBuffer;
   /** Stops the run in favour of an input from another process. */
   readonly stop?: (reason: Preemption) => void;
+  /** Claim of the thread for this graph, made before. Used once; released if the session cannot be opened. */
+  readonly heldClaim?: Claim | undefined;
   /** Queued run to start, unless the run before it is unfinished. */
   readonly queued?: RunRow;
   /** True for an automatic recovery after a crash of the process; recoveries are counted. */
@@ -86,6 +88,8 @@ export interface OpenSessionOptions {
   readonly onIncompatible?: "parks" | "refused";
   /** True when no body runs, so no context is needed. */
   readonly needsNoContext?: boolean;
+  /** Idempotency key of a resume, saved with the run. */
+  readonly resumeKey?: string | undefined;
   /** Claim of a thread with a live owner. Default `free`. */
   readonly claim?: ClaimMode | undefined;
 }
@@ -121,28 +125,11 @@ function publishEvents({ events, thread }: OpenSessionOptions, { position: { run
 
 async function claimSession(opening: OpenSessionOptions): Promise<Session> {
   const { graph, options, thread } = opening;
-  const plan = getPlan(graph);
-  const env = createEnvironment(opening);
+  const { env, kernel } = await createBase(opening);
   const { codec } = env;
-  const kernel = getRunKernel(graph, opening.events);
   if (options.store === undefined) return createUnsavedSession(opening, { env, kernel });
   const { store } = options;
-  if (!opening.mustExist && options.branch !== undefined) await checkBranchGraph(store, thread, graph);
-  const claim = await store.claim({
-    thread,
-    branch: opening.queued?.branch ?? options.branch,
-    graph: graph.name,
-    version: graph.version,
-    shape: plan.shape,
-    outline: plan.outline,
-    at: env.world.clock.now(),
-    keySalt: toKeySalt(opening),
-    mustExist: opening.mustExist,
-    tenant: opening.labels?.tenant,
-    owner: opening.labels?.owner,
-    startsRun: opening.claimsOnCommit,
-    claim: opening.claim,
-  });
+  const claim = opening.heldClaim ?? (await claimThread(opening, store, env.world));
   const { world, skewMs } = followStoreClock(env.world, claim);
   let older: Graph;
   try {
@@ -160,7 +147,41 @@ async function claimSession(opening: OpenSessionOptions): Promise<Session> {
     throw error;
   }
   await release(store, thread, claim, { world });
-  return claimSession({ ...opening, graph: older, options: { ...options, older: [], migrations: [] } });
+  const resolved = { graph: older, heldClaim: undefined, options: { ...options, older: [], migrations: [] } };
+  return claimSession({ ...opening, ...resolved });
+}
+
+/** Creates what needs no claim. Releases the claim made before when the options are invalid. */
+async function createBase(opening: OpenSessionOptions): Promise<SessionBase> {
+  const { graph, options, thread, heldClaim } = opening;
+  try {
+    return { env: createEnvironment(opening), kernel: getRunKernel(graph, opening.events) };
+  } catch (error) {
+    if (heldClaim !== undefined && options.store !== undefined)
+      await release(options.store, thread, heldClaim, { world: getWorld(options) });
+    throw error;
+  }
+}
+
+async function claimThread(opening: OpenSessionOptions, store: Store, world: World): Promise<Claim> {
+  const { graph, options, thread } = opening;
+  const { shape, outline } = getPlan(graph);
+  if (!opening.mustExist && options.branch !== undefined) await checkBranchGraph(store, thread, graph);
+  return await store.claim({
+    thread,
+    branch: opening.queued?.branch ?? options.branch,
+    graph: graph.name,
+    version: graph.version,
+    shape,
+    outline,
+    at: world.clock.now(),
+    keySalt: toKeySalt(opening),
+    mustExist: opening.mustExist,
+    tenant: opening.labels?.tenant,
+    owner: opening.labels?.owner,
+    startsRun: opening.claimsOnCommit,
+    claim: opening.claim,
+  });
 }
 
 /** Throws when the thread belongs to another graph. A claim creates a missing branch, so this check comes first. */
@@ -325,7 +346,7 @@ async function loadSession(
       : toSavedBreakpoints(env.breakpoints);
   const row =
     open && claim.run !== undefined
-      ? toResumedRow(claim.run, claim, graph.version, { recovers: opening.isRecovery === true })
+      ? toResumedRow(claim.run, claim, graph.version, opening)
       : createRunRow({ ...opening, runId: findFinishedRun(opening, claim, control) ?? opening.runId }, world, claim);
   const run = replaceBreakpoints(row, breakpoints);
   const saved: Persistence = {
@@ -410,12 +431,13 @@ function toResumedRow(
   before: RunRow,
   { nextCheckpoint: at }: Claim,
   version: number,
-  { recovers }: { readonly recovers: boolean },
+  { isRecovery = false, resumeKey = before.resumeKey }: Pick<OpenSessionOptions, "isRecovery" | "resumeKey">,
 ): RunRow {
   const { recovered, ...run } = before;
   const cleared = { endedAt: undefined, error: undefined };
-  const resumed = { ...run, version, status: "running", attempt: run.attempt + 1, ...cleared } as const;
-  if (!recovers || run.status !== "running") return resumed;
+  const keyed = resumeKey === undefined ? {} : { resumeKey };
+  const resumed = { ...run, version, status: "running", attempt: run.attempt + 1, ...cleared, ...keyed } as const;
+  if (!isRecovery || run.status !== "running") return resumed;
   return { ...resumed, recovered: { count: recovered?.at === at ? recovered.count + 1 : 1, at } };
 }
 
