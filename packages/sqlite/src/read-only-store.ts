@@ -10,6 +10,7 @@ import { createReadOnlyError, ReadTransactions } from "./read/read-transactions.
 import { createReader } from "./read/reader.ts";
 import { Snapshots } from "./read/snapshots.ts";
 import { createStoreReads } from "./read/store-reads.ts";
+import { ThreadWatch } from "./read/thread-watch.ts";
 import { createThreadExporter } from "./rows/thread-export.ts";
 import type { SqliteStore } from "./sqlite-store.ts";
 import type { ResolvedOptions } from "./store-parts.ts";
@@ -67,6 +68,7 @@ function createStore(
     owner: transactions,
     transactions,
   });
+  const watch = new ThreadWatch(db, { world, isClosed: () => transactions.isClosed(), isLocal: false });
   const readers = { db, transactions: { read: transactions.read.bind(transactions), write: refuse } };
   const claims = { hasFailedReleases: () => false, retryReleases: refuse };
   return {
@@ -74,6 +76,7 @@ function createStore(
     local: false,
     ...createRefusedWrites(refuse, (run) => void world.schedule.soon(run)),
     ...createStoreReads({ transactions, snapshots, exportThread, claims, artifacts, readOutside }),
+    watch: (listener, watching) => watch.watch(listener, watching),
     schedules: { ...createScheduleReads({ transactions, schedules }), put: refuse, delete: refuse },
     longTerm: createLongTermStore({ ...readers, items, applyLongTerm: () => undefined }, longTerm),
     outbox: { ...createOutboxReads(transactions), ...createRefusedOutbox(refuse) },
@@ -86,6 +89,7 @@ function createStore(
     rotate: refuse,
     close: async () => {
       snapshots.close();
+      watch.close();
       transactions.close();
     },
   };

@@ -54,6 +54,7 @@ function createStore(opened: OpenedDatabase, path: string, options: ResolvedOpti
     local: path === ":memory:",
     ...createStoreWrites(parts),
     ...createStoreReads(parts),
+    watch: (listener, watching) => parts.watch.watch(listener, watching),
     longTerm: createLongTermStore(parts, options.longTerm),
     schedules: createScheduleStore(parts),
     outbox: createOutboxStore(parts),
@@ -68,10 +69,11 @@ function createStore(opened: OpenedDatabase, path: string, options: ResolvedOpti
 }
 
 /** Closes a store; releases the threads if the file contains an owner. */
-function closeStore({ transactions, snapshots, claims, owner }: StoreParts): void {
+function closeStore({ transactions, snapshots, watch, claims, owner }: StoreParts): void {
   if (transactions.isClosed()) return;
   transactions.refuseNew();
   snapshots.close();
+  watch.close();
   transactions.close(() => (mayHaveOwners(owner) ? claims.createFinalJob() : undefined));
 }
 
