@@ -128,10 +128,14 @@ export class InterruptReader {
   /** Lists the interrupts of a namespace, including answered ones. */
   list(thread: string, branch: string): readonly InterruptRow[] {
     const namespace = this.#namespaces.find(thread, branch);
-    if (namespace === undefined) return [];
+    return namespace === undefined ? [] : this.listOfNamespace(thread, namespace);
+  }
+
+  /** Lists the interrupts of a namespace whose row is known, including answered ones. */
+  listOfNamespace(thread: string, { key, name: branch }: NamespaceRow): readonly InterruptRow[] {
     const cipher = this.#ciphers.get(thread);
     return this.#sql.interruptList
-      .all(namespace.key)
+      .all(key)
       .map((row) => toInterruptRow(readInterrupt(cipher, thread, { ...row, branch })));
   }
 

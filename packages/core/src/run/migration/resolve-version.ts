@@ -297,7 +297,7 @@ async function writeMigration(options: ResolveVersionOptions, to: MigratedSnapsh
     seq += 1;
   }
   world.log("info", `a thread was migrated to version ${graph.version}`, { thread, from: claim.writtenBy.version });
-  return { ...claim, nextSeq: seq, nextCheckpoint: id, head };
+  return { ...claim, nextSeq: seq, nextCheckpoint: id, head, loaded: undefined };
 }
 
 /** Namespace to write, and its parent namespace. */

@@ -87,10 +87,17 @@ export interface ActiveThread extends Sequence {
   readonly pause: (reason: string) => void;
   /** Namespaces loaded by this session since it claimed the thread of a dead or displaced owner; undefined for another claim. */
   readonly takenNamespaces: Set<string> | undefined;
+  /** True when the first commit claims the thread. */
+  readonly claimsOnCommit: boolean;
   /** `once` effects in progress. */
   readonly onceEffects: OnceEffects;
   /** Finished effects whose commit failed, by namespace and journal key. */
   readonly unsavedOutcomes: Map<string, { readonly namespace: string; readonly effect: PendingEffect }>;
+}
+
+/** Returns true for the error of a first commit that was to claim the thread, and found it changed. */
+export function isLostClaim({ thread, claim }: Persistence, error: unknown): boolean {
+  return thread.claimsOnCommit && thread.durableSeq < claim.nextSeq && isStatewrightError(error, "fenced");
 }
 
 /** Returns the key of a journal row in its namespace. */
