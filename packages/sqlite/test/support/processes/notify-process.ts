@@ -52,7 +52,7 @@ switch (role) {
     });
     report("ended");
     await store.close();
-    process.exit();
+    process.disconnect();
     break;
   default:
     throw new Error(`unknown role ${role}`);
