@@ -4,6 +4,7 @@ import { systemWorld } from "@statewright/core/adapter";
 import { createFileOperations } from "./file/file-operations.ts";
 import { type OpenedDatabase, openDatabase } from "./file/open-database.ts";
 import { toStoreError } from "./file/store-errors.ts";
+import { createOutboxStore } from "./outbox/outbox-store.ts";
 import { createStoreReads } from "./read/store-reads.ts";
 import { openReadOnlyStore } from "./read-only-store.ts";
 import type { SqliteStore } from "./sqlite-store.ts";
@@ -11,7 +12,6 @@ import { checkOptions, type SqliteStoreOptions } from "./store-options.ts";
 import { createStoreParts, type ResolvedOptions, type StoreParts } from "./store-parts.ts";
 import { createArtifactStore } from "./write/artifact-store.ts";
 import { createLongTermStore } from "./write/long-term-store.ts";
-import { createOutboxStore } from "./write/outbox-store.ts";
 import { createScheduleStore } from "./write/schedule-store.ts";
 import { createStoreWrites } from "./write/store-writes.ts";
 
