@@ -2,6 +2,7 @@
 import { StatewrightError } from "../base/errors.ts";
 import { createId } from "../base/ids.ts";
 import { invalidOption } from "../base/invalid-option.ts";
+import { checkCount } from "../base/options.ts";
 import { checkThread } from "../checkpoint/check-writer.ts";
 import type { RunRow, RunStatus } from "../checkpoint/checkpoint.ts";
 import type { Store } from "../checkpoint/store.ts";
@@ -44,13 +45,22 @@ export async function submit<Types extends GraphTypes>(
   options: GraphCallOptions<Types>["submit"],
 ): Promise<SubmittedRun> {
   checkRunOptions("submit", graph, options);
-  const { store, key } = options;
+  return await queueRun(graph as Graph, options);
+}
+
+/** {@link submit} with options already checked, on any branch of the thread. */
+export async function queueRun(
+  graph: Graph,
+  options: SubmitOptions<GraphTypes> & { readonly branch?: string },
+): Promise<SubmittedRun> {
+  const { store, key, priority = 0 } = options;
   checkStoreOption("submit", store ?? null);
+  checkCount("submit", { priority }, Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER);
   checkKeyHasThread(options);
   const world = getWorld(options);
   const thread = resolveThreadId(world, options.thread);
   const input = copyChannels(graph.state, getCodec(options), options.input);
-  const caller = toRunCaller(graph as Graph, { ...options, ...(input === undefined ? {} : { input }) });
+  const caller = toRunCaller(graph, { ...options, ...(input === undefined ? {} : { input }) });
   checkStartOptions(caller, thread);
   const writes = parseInput(caller, input)();
   const plan = getPlan(caller.graph);
@@ -63,7 +73,7 @@ export async function submit<Types extends GraphTypes>(
   const creates = { graph: name, version, shape: plan.shape, outline: plan.outline, at, keySalt };
   const row = await store.enqueue({
     ...write,
-    run: queued,
+    run: priority === 0 ? queued : { ...queued, priority },
     ...(isComplete ? { creates } : {}),
     mustBeIdle: options.onBusy === "reject",
   });
@@ -76,7 +86,10 @@ export async function submit<Types extends GraphTypes>(
   return { thread, run: row.id, status: current.status };
 }
 
-function toRunCaller(graph: Graph, { onBusy = "enqueue", ...options }: SubmitOptions<GraphTypes>): RunCaller {
+function toRunCaller(
+  graph: Graph,
+  { onBusy = "enqueue", priority: _, ...options }: SubmitOptions<GraphTypes>,
+): RunCaller {
   return { graph, options: { ...options, onBusy } };
 }
 

@@ -29,7 +29,7 @@ import { applicationId, migrations, pageBytes, schemaHash } from "./schema.ts";
 import { toStoreError } from "./store-errors.ts";
 
 /** Maximum wait inside SQLite in milliseconds, which blocks the event loop; longer waits happen outside of SQLite. */
-const busyTimeoutMs = 10;
+export const busyTimeoutMs = 10;
 
 /** Other processes may be creating the same file during the open. */
 const openTimeoutMs = 5_000;

@@ -45,7 +45,7 @@ export const threadTables: Readonly<Record<string, TableOwnership>> = {
   threads: { owner: "thread", where: "key = @key" },
 };
 
-/** Tables without an owner: removed threads, bodies outside of the file, graph names shared by threads, the long-term store, the topics of outbox consumers, owner processes and file settings. */
+/** Tables without an owner: removed threads, bodies outside of the file, graph names shared by threads, the long-term store, the topics of outbox consumers, schedules, owner processes, file settings and the rotation of tenants. */
 export const sharedTables: readonly string[] = [
   "artifact_bodies",
   "graphs",
@@ -53,7 +53,9 @@ export const sharedTables: readonly string[] = [
   "outbox_topics",
   "owners",
   "removed_threads",
+  "schedules",
   "settings",
+  "tenant_rotations",
 ];
 
 export interface Eraser {
