@@ -18,6 +18,7 @@ import type { LongTermTable } from "./long-term.ts";
 import { NewThreads } from "./new-threads.ts";
 import { PrunedRanges } from "./pruned-ranges.ts";
 import { Queue } from "./queue.ts";
+import { RemovedThreads } from "./removed-threads.ts";
 import { Requests } from "./requests.ts";
 import { Retention } from "./retention.ts";
 import { ThreadDeletion } from "./thread-deletion.ts";
@@ -77,6 +78,6 @@ export function createWriter(
     forks: new Forks(rows, reader),
     threadImport: new ThreadImport(rows, { reader, prunedRanges, artifacts }),
     retention: new Retention(db, { reader, prunedRanges, eraser, effects }),
-    deletion: new ThreadDeletion({ threads, eraser, artifacts }),
+    deletion: new ThreadDeletion({ threads, eraser, artifacts, removed: new RemovedThreads(db) }),
   };
 }
