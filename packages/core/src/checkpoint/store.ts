@@ -236,7 +236,9 @@ export interface ScheduleWrite {
 
 /** Schedules of a store. */
 export interface Schedules {
+  /** Schedule by its id. */
   get(id: string): Promise<ScheduleRow | undefined>;
+  /** Schedules that match a filter. A page by due time is an index look-up, independent of the number of schedules. */
   list(filter?: ScheduleFilter): Promise<readonly ScheduleRow[]>;
   /**
    * Writes a schedule and enqueues its run, both or neither. Returns undefined, without a write, when the row has

@@ -79,6 +79,7 @@ export function engine(options: EngineOptions): Engine {
   checkCount("engine", { concurrency: concurrency === Number.POSITIVE_INFINITY ? undefined : concurrency, pollMs });
   checkFunction("engine", { onRun });
   const world = getWorld(options);
+  const graphs = options.graphs.map(({ name }) => name);
   const slots = createSlots(concurrency);
   /** Threads claimed by the engine: active, or waiting for a slot. */
   const claimedThreads = new Set<string>();
@@ -86,7 +87,7 @@ export function engine(options: EngineOptions): Engine {
   let stopping: Promise<void> | undefined;
   const isServing = (): boolean => state === "serving";
 
-  const schedule = createScanSchedule({ store, world, pollMs, isServing, scanStore });
+  const schedule = createScanSchedule({ store, world, pollMs, graphs, isServing, scanStore });
   const halted = createHaltedRuns({ store, world, firstDelayMs: pollMs });
   const activeRuns = createActiveRuns({
     halted,

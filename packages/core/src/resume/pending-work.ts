@@ -5,13 +5,14 @@ import type { RunRow } from "../checkpoint/checkpoint.ts";
 import { readStoreTime } from "../checkpoint/read-store-time.ts";
 import { getBranchName } from "../checkpoint/rules.ts";
 import type { Store } from "../checkpoint/store.ts";
-import type { TimerRow } from "../checkpoint/timer.ts";
+import type { TimerKind, TimerRow } from "../checkpoint/timer.ts";
 import { getPlan } from "../compile/plan.ts";
 import { getProgram } from "../run/begin.ts";
 import { type CallerWithStore, type RunHost, startNextQueued } from "../run/queue.ts";
 import type { RunHandle } from "../run/session/options/options.ts";
 import { toRunKey } from "../run/session/thread-registry.ts";
 import { getCodec } from "../run/task/open-session.ts";
+import { enqueueDueRuns } from "./delayed-runs.ts";
 import { filterDeliverable, isResting } from "./notified-runs.ts";
 import { resumeRun } from "./resume.ts";
 import { type ClaimableRuns, continueRun, createCaller, createScanner, type ServingOptions } from "./serving.ts";
@@ -61,11 +62,13 @@ export function createPendingWorkScanner({
   const triedRuns = new Set<string>();
 
   async function listRuns(): Promise<ClaimableRuns & { readonly due: readonly RunRow[] }> {
+    const now = await readStoreTime(store, world);
+    const hasMoreDue = await enqueueDueRuns(store, world, now);
     const { queued, orphaned, parked, notified, more } = await finder.next();
-    scanner.hasMore = more;
+    scanner.hasMore = more || hasMoreDue;
     const untried = parked.filter((row) => !triedRuns.has(toRunKey(row)));
-    const timers = await store.timers({ dueBy: await readStoreTime(store, world) });
-    const due = [...(await listDueRuns(store, timers)), ...(await listHalted())];
+    const timers = await store.timers({ dueBy: now, kinds: wakingKinds });
+    const due = [...(await listDueRuns(store, timers, now)), ...(await listHalted())];
     const deliverable = await filterDeliverable(store, getCodec(options), notified);
     for (const row of [...queued, ...orphaned, ...untried, ...deliverable, ...due]) foundRuns.add(toRunKey(row));
     if (!more) {
@@ -124,26 +127,24 @@ export function createPendingWorkScanner({
   return scanner;
 }
 
-/** Lists the runs with a due timer, each once. A run paused by a user stays paused. */
-async function listDueRuns(store: Store, timers: readonly TimerRow[]): Promise<readonly RunRow[]> {
-  const branches = new Map(timers.filter(canWakeRun).map((row) => [`${row.thread} ${getBranchName(row.branch)}`, row]));
+/** Kinds of timers that continue a run. */
+const wakingKinds: readonly TimerKind[] = ["after", "expiry", "wake"];
+
+/** Lists the runs with a due timer, each once. A run paused by a user stays paused until its wake time. */
+async function listDueRuns(store: Store, timers: readonly TimerRow[], now: number): Promise<readonly RunRow[]> {
+  const branches = new Map(timers.map((row) => [`${row.thread} ${getBranchName(row.branch)}`, row]));
   const rows = await Promise.all(
     [...branches.values()].map(async (timer) => {
       const resting = await store.runs({ thread: timer.thread, status: ["waiting", "paused"] });
-      return resting.filter((run) => run.branch === getBranchName(timer.branch) && isResting(run));
+      return resting.filter(
+        (run) => run.branch === getBranchName(timer.branch) && (isResting(run) || isWoken(run, now)),
+      );
     }),
   );
   return rows.flat();
 }
 
-/** Returns true if a due timer resumes its run. */
-function canWakeRun({ kind }: TimerRow): boolean {
-  switch (kind) {
-    case "after":
-    case "expiry":
-    case "wake":
-      return true;
-    case "start":
-      return false;
-  }
+/** Returns true for a paused run whose wake time has come. */
+function isWoken({ status, wakeAt }: RunRow, now: number): boolean {
+  return status === "paused" && wakeAt !== undefined && wakeAt <= now;
 }

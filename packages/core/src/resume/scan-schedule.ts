@@ -23,12 +23,15 @@ export function createScanSchedule({
   store,
   world,
   pollMs,
+  graphs,
   isServing,
   scanStore,
 }: {
   readonly store: Store;
   readonly world: World;
   readonly pollMs: number;
+  /** Names of the served graphs. */
+  readonly graphs: readonly string[];
   readonly isServing: () => boolean;
   readonly scanStore: () => Promise<void>;
 }): ScanSchedule {
@@ -36,6 +39,8 @@ export function createScanSchedule({
   let rescan = false;
   let cancelAlarm: () => void = ignore;
   let cancelPoll: () => void = ignore;
+  /** Next slot of a schedule: read with each poll, since runs do not change schedules. */
+  let nextSlot = Infinity;
 
   async function scanWhileRequested(): Promise<void> {
     try {
@@ -45,6 +50,16 @@ export function createScanSchedule({
       }
     } finally {
       activeScan = undefined;
+    }
+  }
+
+  async function readNextSlot(): Promise<void> {
+    try {
+      const dueAfter = await readStoreTime(store, world);
+      const [slot] = await store.schedules.list({ dueAfter, graphs, limit: 1 });
+      nextSlot = slot?.dueAt ?? Infinity;
+    } catch (error) {
+      world.log("error", "the schedules could not be read", { error: toErrorRecord(error) });
     }
   }
 
@@ -65,6 +80,7 @@ export function createScanSchedule({
     schedulePoll: async () => {
       cancelPoll();
       cancelPoll = world.schedule.after(pollMs, schedule.request);
+      await readNextSlot();
       await schedule.scheduleAlarm();
     },
     scheduleAlarm: async () => {
@@ -72,10 +88,12 @@ export function createScanSchedule({
         const now = await readStoreTime(store, world);
         // Read after the answer of the store: the alarm is late by the time of the answer, and never early.
         const aheadMs = now - world.clock.now();
-        const next = (await store.timers({ limit: 100 })).find(({ dueAt }) => dueAt > now);
+        // One row, and one timer of the process, however many timers the store has.
+        const [timer] = await store.timers({ dueAfter: now, limit: 1 });
+        const dueAt = Math.min(timer?.dueAt ?? Infinity, nextSlot > now ? nextSlot : Infinity);
         cancelAlarm();
         cancelAlarm = ignore;
-        if (next !== undefined && isServing()) cancelAlarm = world.schedule.at(next.dueAt - aheadMs, schedule.request);
+        if (Number.isFinite(dueAt) && isServing()) cancelAlarm = world.schedule.at(dueAt - aheadMs, schedule.request);
       } catch (error) {
         world.log("error", "the timers could not be read", { error: toErrorRecord(error) });
       }

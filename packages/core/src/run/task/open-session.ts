@@ -396,7 +396,7 @@ function toResumedRow(
   version: number,
   { recovers }: { readonly recovers: boolean },
 ): RunRow {
-  const { recovered, ...run } = before;
+  const { recovered, wakeAt: _, ...run } = before;
   const cleared = { endedAt: undefined, error: undefined };
   const resumed = { ...run, version, status: "running", attempt: run.attempt + 1, ...cleared } as const;
   if (!recovers || run.status !== "running") return resumed;

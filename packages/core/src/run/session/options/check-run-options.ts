@@ -53,6 +53,8 @@ const options: Readonly<Record<"run" | "resume" | "submit", readonly string[]>> 
     metadata: true,
     tenant: true,
     owner: true,
+    at: true,
+    debounce: true,
     world: true,
     codec: true,
   }),

@@ -10,6 +10,7 @@ import type { ArtifactWrite } from "../../../tool/artifacts/artifact.ts";
 import type { Sequence } from "../../events/event-emitter.ts";
 import { checkPreemption } from "../check-preemption.ts";
 import type { Preemption } from "../preemption.ts";
+import { addWakeTimer } from "../timers/wake-timer.ts";
 import { hasNoRoom, type OnceEffects, waitForOnceEffects } from "./once-effects.ts";
 
 /**
@@ -200,7 +201,7 @@ function writeCommit(saved: Persistence, parts: SessionWrite, onCommitted: (fail
   const parents = encodeParentEffects(saved);
   saved.store.commit(
     {
-      ...parts,
+      ...addWakeTimer(parts, saved.claim.run),
       effects,
       artifacts:
         parents === undefined ? artifacts : joinArtifacts([artifacts, ...parents.map((each) => each.artifacts)]),
