@@ -31,6 +31,7 @@ export type {
   InboxMessageWrite,
 } from "./checkpoint/inbox-message.ts";
 export {
+  attemptDisplaced,
   attemptStopped,
   type EffectAttempt,
   type EffectRow,
@@ -40,8 +41,20 @@ export {
   type OpenInterruptRow,
   processDied,
 } from "./checkpoint/journal.ts";
+export type { ClaimMode, PreviousOwner } from "./checkpoint/previous-owner.ts";
+export * as requestRules from "./checkpoint/request-rules.ts";
 export * as retentionRules from "./checkpoint/retention.ts";
 export * as storeRules from "./checkpoint/rules.ts";
+export type {
+  HintKind,
+  HintListener,
+  InputCounts,
+  RunRequest,
+  RunRequestKind,
+  RunRequestOutcome,
+  RunRequestWrite,
+  WatchOptions,
+} from "./checkpoint/run-request.ts";
 export type { FiredSlot, MissedSlots, ScheduleFilter, ScheduleRow } from "./checkpoint/schedule.ts";
 export type {
   BranchWrite,
@@ -55,6 +68,7 @@ export type {
   MetadataFilter,
   NamespaceJournal,
   OpenInterruptFilter,
+  Ownership,
   PruneWrite,
   QueuedThread,
   QueueWrite,

@@ -101,6 +101,7 @@ function createRefusedWrites(refuse: () => Promise<never>, schedule: (run: () =>
     enqueueDue: refuse,
     dequeue: refuse,
     post: refuse,
+    request: refuse,
     delete: refuse,
     importThread: refuse,
     prune: refuse,

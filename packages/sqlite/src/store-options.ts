@@ -2,7 +2,7 @@
 
 import type { LongTermVectors, World } from "@statewright/core";
 import { checkChoice, checkCount, checkFlag, invalidOption } from "@statewright/core/adapter";
-import { type ArtifactBodies, longTermRules, storeRules } from "@statewright/core/store";
+import { type ArtifactBodies, longTermRules, type Ownership, storeRules } from "@statewright/core/store";
 import type { Encryption } from "@statewright/store-kit";
 import { driverNames } from "./driver/choose-driver.ts";
 import type { DriverName } from "./driver/driver.ts";
@@ -46,6 +46,12 @@ export interface SqliteStoreOptions {
    * that names them, and swept when no artifact names them for a day. Default: in the file.
    */
   readonly artifactBodies?: ArtifactBodies;
+  /**
+   * Owner of the work on the threads: `store` for engines and callers, `orchestrator` for a system that delivers all
+   * work with `deliver`. The first process that opens the file records it; another ownership throws `store_mixed`.
+   * Ignored with `readOnly`. Default: `store`.
+   */
+  readonly ownership?: Ownership;
   /** Embedding of items in the long-term store, for similarity search. */
   readonly longTerm?: LongTermVectors;
 }
@@ -76,6 +82,7 @@ export function checkOptions(path: string, options: SqliteStoreOptions): void {
     "longTerm",
     "driver",
     "artifactBodies",
+    "ownership",
     "readOnly",
     "mustExist",
   ]);
@@ -87,6 +94,7 @@ export function checkOptions(path: string, options: SqliteStoreOptions): void {
   checkChoice("sqliteStore", { durability }, ["full", "normal"]);
   checkChoice("sqliteStore", { fileSystem }, ["local", "any"]);
   checkChoice("sqliteStore", { driver }, driverNames);
+  checkChoice("sqliteStore", { ownership: options.ownership ?? "store" }, ["store", "orchestrator"]);
   checkExistence(path, options);
   checkCount("sqliteStore", { maxBytes }, minFileBytes);
 }

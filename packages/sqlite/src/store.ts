@@ -17,7 +17,7 @@ import { createStoreWrites } from "./write/store-writes.ts";
 /**
  * Creates a store in the SQLite file at `path`; `":memory:"` creates a store in this process, for tests. Throws
  * `invalid_option`, `store_missing` with `readOnly` or `mustExist`, `store_corrupt` for a foreign or modified file,
- * `store_newer`, `store_locked`, `store_full`.
+ * `store_newer`, `store_mixed`, `store_locked`, `store_full`.
  */
 export function sqliteStore(path: string, options: SqliteStoreOptions = {}): SqliteStore {
   checkOptions(path, options);
@@ -29,6 +29,7 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sql
     allowRemote: fileSystem === "any",
     driver,
     mustExist,
+    ownership: options.ownership ?? "store",
   });
   if (opened.isLogMissing)
     world.log(
@@ -48,6 +49,7 @@ function createStore(opened: OpenedDatabase, path: string, options: ResolvedOpti
   const parts = createStoreParts(opened, options);
   return {
     name: "sqlite",
+    ownership: options.ownership ?? "store",
     local: path === ":memory:",
     ...createStoreWrites(parts),
     ...createStoreReads(parts),

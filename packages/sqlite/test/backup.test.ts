@@ -72,7 +72,7 @@ test("a backup taken while this store writes is a prefix of its commits and open
   expect(items).toEqual((await readItems(store, "t")).slice(0, items.length));
   expect((await restored.verify()).faults).toEqual([]);
   expect(warnings).toEqual([]);
-  expect((await restored.claim({ ...graph, thread: "t" })).recovered).toBe(true);
+  expect((await restored.claim({ ...graph, thread: "t" })).previousOwner).toBe("dead");
 });
 
 test("a backup taken while another process writes is a prefix of its commits [F5]", async () => {

@@ -62,7 +62,7 @@ describe("a killed process", () => {
       const next = await store.claim({ ...graph, thread: `t${kill}` });
       const saved = next.head?.id ?? 0;
       expect(saved).toBeGreaterThanOrEqual(observed);
-      expect(next).toMatchObject({ recovered: true, nextSeq: saved + 1, nextCheckpoint: saved + 1 });
+      expect(next).toMatchObject({ previousOwner: "dead", nextSeq: saved + 1, nextCheckpoint: saved + 1 });
       expect(await readItems(store, `t${kill}`)).toEqual(
         Array.from({ length: saved }, (_, index) => String(index + 1)),
       );

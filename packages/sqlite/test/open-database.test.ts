@@ -167,7 +167,7 @@ describe("opened files", () => {
     expect(readdirSync(home.path)).toEqual(["agent.db"]);
     await Promise.all([closed, saved]);
     const next = sqliteStore(file);
-    expect(await next.claim({ ...graph, thread: "t" })).toMatchObject({ recovered: false, head: { id: 1 } });
+    expect(await next.claim({ ...graph, thread: "t" })).toMatchObject({ previousOwner: "released", head: { id: 1 } });
     await next.close();
   });
 

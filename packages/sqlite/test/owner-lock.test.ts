@@ -138,7 +138,7 @@ test("the owner file of a store that failed to delete its row counts as released
   cpSync(`${file}-shm`, `${file}-shm.copied`);
   await store.close();
   expect(readdirSync(home.path)).toContain("agent.db-owner-1");
-  expect(await open().claim({ ...graph, thread: "t" })).toMatchObject({ recovered: true });
+  expect(await open().claim({ ...graph, thread: "t" })).toMatchObject({ previousOwner: "dead" });
 });
 
 test.runIf(process.platform === "linux")("an owner lock works without the program flock [FX60]", () => {
@@ -190,7 +190,7 @@ test("a terminated worker thread is a dead owner, although its process lives [FX
   const store = open();
   await expect(store.claim({ ...graph, thread: "t" })).rejects.toMatchObject({ code: "thread_busy" });
   await worker.terminate();
-  expect(await store.claim({ ...graph, thread: "t" })).toMatchObject({ recovered: true });
+  expect(await store.claim({ ...graph, thread: "t" })).toMatchObject({ previousOwner: "dead" });
 });
 
 test.runIf(canUnshare())("an owner in another container keeps its thread until it is killed [FX60]", async () => {
@@ -211,5 +211,5 @@ test.runIf(canUnshare())("an owner in another container keeps its thread until i
         throw error;
       }
     })
-    .toMatchObject({ recovered: true });
+    .toMatchObject({ previousOwner: "dead" });
 });

@@ -61,7 +61,7 @@ describe("thread ownership", () => {
     await owner.kill();
     const next = await open().claim({ ...graph, thread: "t" });
     expect(next).toMatchObject({
-      recovered: true,
+      previousOwner: "dead",
       epoch: claim.epoch + 1,
       nextCheckpoint: 2,
       head: { id: 1 },
@@ -73,7 +73,7 @@ describe("thread ownership", () => {
     const owner = await startChild();
     await owner.claim("t");
     await owner.ask({ do: "close" });
-    expect(await open().claim({ ...graph, thread: "t" })).toMatchObject({ recovered: false, epoch: 2 });
+    expect(await open().claim({ ...graph, thread: "t" })).toMatchObject({ previousOwner: "released", epoch: 2 });
   });
 
   test("the thread of a stopped process cannot be claimed, and the process continues when resumed [F10, F16]", async () => {
@@ -103,7 +103,7 @@ describe("thread ownership", () => {
     expect(await statuses()).toEqual([["crashed"], 1, "crashed", 1]);
     // A read claims nothing: the next owner sees the crash.
     expect(await open().claim({ ...graph, thread: "t" })).toMatchObject({
-      recovered: true,
+      previousOwner: "dead",
       run: { status: "running" },
     });
   });
@@ -121,7 +121,7 @@ describe("thread ownership", () => {
       other.claim({ ...graph, thread: "t" }),
     ]);
     expect(rows.length).toBeGreaterThanOrEqual(1);
-    expect(claimed.recovered).toBe(true);
+    expect(claimed.previousOwner).toBe("dead");
   });
 
   test("of many processes that claim a dead owner's thread at once exactly one succeeds [I9]", async () => {
@@ -137,7 +137,7 @@ describe("thread ownership", () => {
       const lost = settled.flatMap((each) => (each.status === "rejected" ? [each.reason.message] : []));
       expect(won).toHaveLength(1);
       expect(new Set(lost)).toEqual(new Set(["thread_busy"]));
-      expect(won[0]?.claim).toMatchObject({ recovered: true, epoch: round + 2 });
+      expect(won[0]?.claim).toMatchObject({ previousOwner: "dead", epoch: round + 2 });
       epoch = won[0]?.claim.epoch ?? 0;
       owner = living[won[0]?.index ?? 0] as Child;
       rivals.splice(rivals.indexOf(owner), 1);
@@ -154,7 +154,7 @@ describe("thread ownership", () => {
     await stale.kill();
     const store = open();
     const next = await store.claim({ ...graph, thread: "t" });
-    expect(next.recovered).toBe(true);
+    expect(next.previousOwner).toBe("dead");
     await saveCommit(store, createSuperstep("t", next, 1, "mine"));
     expect(await readItems(store, "t")).toEqual(["mine"]);
   });
@@ -169,9 +169,9 @@ describe("thread ownership", () => {
     await owner.kill();
     const store = open();
     const recovered = await Promise.all(names.map((thread) => store.claim({ ...graph, thread })));
-    expect(recovered.filter((claim) => claim.recovered && claim.epoch === 2 && claim.head?.id === 1)).toHaveLength(
-      1_000,
-    );
+    expect(
+      recovered.filter((claim) => claim.previousOwner === "dead" && claim.epoch === 2 && claim.head?.id === 1),
+    ).toHaveLength(1_000);
     await Promise.all(
       names.map((thread, index) =>
         saveCommit(store, createSuperstep(thread, recovered[index] as { epoch: number; branch: string }, 2)),

@@ -310,7 +310,7 @@ describe("failing disks", () => {
     await store.close();
     expect(names()).toEqual(["agent.db", "agent.db-owner-1"]);
     naming.fails = false;
-    expect(await claimThread(open())).toMatchObject({ recovered: true });
+    expect(await claimThread(open())).toMatchObject({ previousOwner: "dead" });
   });
 
   test("a failed backup reports its cause and removes its partial files, including those of SQLite", async () => {

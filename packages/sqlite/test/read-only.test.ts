@@ -114,7 +114,7 @@ describe.each(driverNames)("a store that only reads, on %s", (driver) => {
     await store.close();
     expect(hashFiles()).toEqual(before);
     const peer = open({ driver });
-    expect(await peer.claim({ ...graph, thread: "t" })).toMatchObject({ recovered: true });
+    expect(await peer.claim({ ...graph, thread: "t" })).toMatchObject({ previousOwner: "dead" });
   });
 
   test("reads beside an owner in another process, which writes on [ND6]", async () => {

@@ -87,7 +87,7 @@ test("the thread row is complete after the thread is released by its run or by c
 
 test("claiming or forking a dead owner's thread continues after its last checkpoint", async () => {
   expect(await killed((left) => left.claim({ ...graph, thread: "t" }))).toMatchObject({
-    recovered: true,
+    previousOwner: "dead",
     nextSeq: 6,
     nextCheckpoint: 6,
     head: { id: 5 },

@@ -43,6 +43,7 @@ export {
 } from "./folded-effects.ts";
 export { hashRemainingDeltas } from "./hash-remaining-deltas.ts";
 export { isUnreadable, listReadableRows, type ReadableList } from "./readable-rows.ts";
+export { type RequestColumns, readRequest, toRequestColumns } from "./request-rows.ts";
 export { type RotatedItems, type Rotation, rotateAll, rotateItems, rotateThread, type Write } from "./rotation.ts";
 export { createRowSource, type EncryptableRow, type RowSource } from "./row-source.ts";
 export {

@@ -4,7 +4,7 @@ import type { StoreReads } from "@statewright/core/store";
 
 /** Returns `inner` with some functions overridden; works for every store, including classes with private fields. */
 export function wrapStore(inner: Store, overrides: Partial<Store>): Store {
-  const { now, snapshot, supersteps } = inner;
+  const { now, watch, snapshot, supersteps } = inner;
   return {
     name: inner.name,
     local: inner.local,
@@ -19,6 +19,10 @@ export function wrapStore(inner: Store, overrides: Partial<Store>): Store {
     schedules: inner.schedules,
     dequeue: (thread, run, ended) => inner.dequeue(thread, run, ended),
     post: (write) => inner.post(write),
+    request: (write) => inner.request(write),
+    requests: (thread) => inner.requests(thread),
+    countInputs: (threads) => inner.countInputs(threads),
+    ...(watch === undefined ? {} : { watch: (listener, options) => watch.call(inner, listener, options) }),
     branch: (write) => inner.branch(write),
     thread: (thread) => inner.thread(thread),
     threads: (filter) => inner.threads(filter),

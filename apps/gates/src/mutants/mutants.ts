@@ -200,7 +200,7 @@ export const mutants: readonly Mutant[] = [
     name: "a sequence number of the thread is skipped after a crash",
     file: "packages/core/src/run/task/open-session.ts",
     find: "      nextSeq: claim.nextSeq,\n",
-    replace: "      nextSeq: claim.nextSeq + (claim.recovered ? 1 : 0),\n",
+    replace: '      nextSeq: claim.nextSeq + (claim.previousOwner === "dead" ? 1 : 0),\n',
   },
   // Nested graphs.
   {

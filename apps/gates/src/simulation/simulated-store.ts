@@ -4,7 +4,7 @@
  */
 
 import { StatewrightError, type Store } from "@statewright/core";
-import type { Commit } from "@statewright/core/store";
+import type { Commit, InputCounts } from "@statewright/core/store";
 import type { Invariants } from "./invariants/invariants.ts";
 import type { SimulatedProcess } from "./simulated-process.ts";
 
@@ -46,7 +46,7 @@ export function createSimulatedStore({ owner, process, invariants, kill, trace }
     });
   }
 
-  function commit(commit: Commit, onCommitted: (failure?: StatewrightError, queued?: number) => void): void {
+  function commit(commit: Commit, onCommitted: (failure?: StatewrightError, counts?: InputCounts) => void): void {
     const finishedCalls = invariants.finishedCallCount;
     process.add("store", () => {
       const fault = faults.shift();
@@ -54,10 +54,10 @@ export function createSimulatedStore({ owner, process, invariants, kill, trace }
       if (fault === "die before") kill();
       else if (fault !== undefined && fault !== "die after") onCommitted(createPlannedError(fault));
       else
-        owner.commit(commit, (failure, queued) => {
+        owner.commit(commit, (failure, counts) => {
           if (failure === undefined) invariants.onCommit(process, commit, finishedCalls);
           if (fault === "die after") kill();
-          else if (process.isAlive()) onCommitted(failure, queued);
+          else if (process.isAlive()) onCommitted(failure, counts);
         });
     });
   }
@@ -84,6 +84,7 @@ export function createSimulatedStore({ owner, process, invariants, kill, trace }
       enqueue: (put) => enqueueWrite(() => owner.enqueue(put)),
       dequeue: (thread, run, ended) => enqueueWrite(() => owner.dequeue(thread, run, ended)),
       post: (message) => enqueueWrite(() => owner.post(message)),
+      request: (request) => enqueueWrite(() => owner.request(request)),
     },
   };
 }

@@ -31,6 +31,7 @@ const kinds = {
   unknown_thread: "input",
   unknown_checkpoint: "input",
   unknown_branch: "input",
+  unknown_run: "input",
   thread_busy: "input",
   thread_exists: "input",
   run_exists: "input",
@@ -77,6 +78,7 @@ const kinds = {
   store_exists: "store",
   store_missing: "store",
   store_read_only: "store",
+  store_mixed: "store",
   store_closed: "store",
   fenced: "store",
 } as const;

@@ -10,9 +10,10 @@ import { isDelayed } from "./delayed-run.ts";
  * Reason why a run is claimable. `queued`: first in the queue of a thread without a live owner. `crashed`: the
  * process died. `drained`: an engine stopped the run. `incompatible`: parked because an earlier version of the code was
  * incompatible. `notified`: a waiting or paused run of a thread without a live owner, with an undelivered event in the
- * inbox of its branch.
+ * inbox of its branch. `requested`: the first run of a thread without a live owner that is at rest and has a request; a
+ * queued run handles its request when it starts.
  */
-export type ClaimableKind = "queued" | "crashed" | "drained" | "incompatible" | "notified";
+export type ClaimableKind = "queued" | "crashed" | "drained" | "incompatible" | "notified" | "requested";
 
 /** Page of claimable runs, in a store-defined order. */
 export interface ClaimablePage {
@@ -27,13 +28,13 @@ export const engineStopReason = "the engine stops";
 
 /**
  * Returns the claimable kind of a run row; undefined for a run that only a user or an event can resume. The kind
- * `notified` depends on the inbox, not on the row.
+ * `notified` depends on the inbox, and `requested` on the requests, not on the row.
  */
 export function getClaimableKind({
   status,
   error,
   startAt,
-}: Pick<RunRow, "status" | "error" | "startAt">): Exclude<ClaimableKind, "notified"> | undefined {
+}: Pick<RunRow, "status" | "error" | "startAt">): Exclude<ClaimableKind, "notified" | "requested"> | undefined {
   if (isDelayed({ status, startAt })) return undefined;
   if (status === "queued" || status === "crashed") return status;
   if (status === "parked" && error?.code === "needs_migration") return "incompatible";

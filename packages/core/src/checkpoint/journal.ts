@@ -59,8 +59,8 @@ export interface EffectAttempt {
   /** Absent for a running attempt, and for an attempt whose process died or was stopped. */
   readonly endedAt?: number | undefined;
   /**
-   * Reason why the attempt has no result: `process_died`, `stopped` (the run stopped before the end), an error code,
-   * the kind of a tool or model failure, or `error`. Absent for a result.
+   * Reason why the attempt has no result: `process_died`, `displaced` (another owner claimed the thread by force, and
+   * the attempt may still be running), `stopped` (the run stopped before the end), an error code, the kind of a tool or model failure, or `error`. Absent for a result.
    */
   readonly error?: string | undefined;
   /** Requested model of a model call. */
@@ -71,6 +71,9 @@ export interface EffectAttempt {
 
 /** Error of an attempt whose owner died before the outcome was durable. */
 export const processDied = "process_died";
+
+/** Error of an attempt whose owner lost the thread to a forced claim: the attempt may still be running. */
+export const attemptDisplaced = "displaced";
 
 /** Error of an attempt that its run stopped: a pause, a shutdown or a failed store. */
 export const attemptStopped = "stopped";

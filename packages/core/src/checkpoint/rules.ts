@@ -351,7 +351,14 @@ export function getReducedStep(
   return parentStep ?? step - 1;
 }
 
-const claimableKinds: readonly ClaimableKind[] = ["queued", "crashed", "drained", "incompatible", "notified"];
+const claimableKinds: readonly ClaimableKind[] = [
+  "queued",
+  "crashed",
+  "drained",
+  "incompatible",
+  "notified",
+  "requested",
+];
 
 /** Throws `invalid_option` for an invalid page of claimable runs. */
 export function checkClaimablePage(page: ClaimablePage): void {

@@ -19,6 +19,15 @@ import type { EventRow } from "./event.ts";
 import type { GraphVersion, PrunedDelta, ThreadExport } from "./export/thread-export.ts";
 import type { InboxMessage, InboxMessageWrite } from "./inbox-message.ts";
 import type { EffectRow, InterruptRow, OpenInterruptRow } from "./journal.ts";
+import type { ClaimMode, PreviousOwner } from "./previous-owner.ts";
+import type {
+  HintListener,
+  InputCounts,
+  RunRequest,
+  RunRequestOutcome,
+  RunRequestWrite,
+  WatchOptions,
+} from "./run-request.ts";
 import type { ScheduleFilter, ScheduleRow } from "./schedule.ts";
 import type { NamespaceSummary, SuperstepPage, TimelineEntry } from "./superstep.ts";
 import type { TimerChange, TimerFilter, TimerRow } from "./timer.ts";
@@ -54,10 +63,16 @@ export interface ClaimRequest {
    * import of the thread are refused.
    */
   readonly startsRun?: boolean | undefined;
+  /**
+   * `free` (default) refuses a thread of a live owner with `thread_busy`. `force` claims the thread also from a live
+   * owner of another store object, without a wait: the next commit of that owner is refused with `fenced`. For an
+   * orchestrator that has decided that this process works on the thread.
+   */
+  readonly claim?: ClaimMode | undefined;
 }
 
-/** Claimed thread. */
-export interface Claim {
+/** Claimed thread, with the inputs that wait for its owner. */
+export interface Claim extends InputCounts {
   readonly epoch: number;
   /** Random part of the idempotency keys of the thread, from the call that created it; `""` for none. */
   readonly keySalt: string;
@@ -76,10 +91,7 @@ export interface Claim {
   readonly head: CheckpointRow | undefined;
   /** Newest run of the branch. */
   readonly run: RunRow | undefined;
-  /** True when the previous owner died without releasing the thread. */
-  readonly recovered: boolean;
-  /** Number of queued runs of the thread, over all branches. */
-  readonly queued: number;
+  readonly previousOwner: PreviousOwner;
   /** Time of the claim by the clock of the store, in milliseconds since the epoch; absent in a store without a clock. */
   readonly at?: number | undefined;
 }
@@ -133,6 +145,11 @@ export interface Commit {
    * messages of a run that ends otherwise are deleted.
    */
   readonly rolledBackRun?: string | undefined;
+  /**
+   * Ids of the requests handled by this commit. A commit that ends a run handles all requests of the run. A handled
+   * request without a key is removed.
+   */
+  readonly handledRequests?: readonly string[] | undefined;
   /** Artifacts of the committed effects, stored atomically with the outcomes. */
   readonly artifacts?: readonly ArtifactWrite[] | undefined;
   /** Long-term changes applied atomically with this commit, in order. */
@@ -417,17 +434,29 @@ export type StoreReads = Pick<
   | "interrupts"
   | "openInterrupts"
   | "inbox"
+  | "requests"
   | "timers"
   | "events"
   | "namespaces"
   | "supersteps"
 >;
 
+/**
+ * Owner of the work on the threads of a store: `store` for engines and callers that claim threads by the liveness of
+ * their owners; `orchestrator` for a system that delivers all work, one delivery of a thread at a time.
+ */
+export type Ownership = "store" | "orchestrator";
+
 /** Store of threads. Reads are open to every caller, writes to the owner of the thread. */
 export interface Store {
   readonly name: string;
   /** True when no other process can write to this store: an active run need not poll for external input. */
   readonly local?: boolean | undefined;
+  /**
+   * Owner of the work on the threads, recorded by the first process that opens the store. An engine refuses a store of
+   * an orchestrator. Default: `store`.
+   */
+  readonly ownership?: Ownership | undefined;
   /**
    * Returns the time of the store in milliseconds since the epoch. Timers and expiries are armed and judged by this
    * clock, so that processes with different clocks agree. A store with a clock sets `at` of each claim. In a store
@@ -449,18 +478,19 @@ export interface Store {
   updateThread(thread: string, patch: ThreadPatch): Promise<ThreadRow>;
   /**
    * Claims a thread as its only writer. Throws `thread_busy` while a live owner holds the thread, including this
-   * store; with `mustExist` throws `unknown_thread` or `unknown_branch`.
+   * store; a forced claim only while this store holds the thread. With `mustExist` throws `unknown_thread` or
+   * `unknown_branch`.
    */
   claim(request: ClaimRequest): Promise<Claim>;
   /**
    * Enqueues an atomic write. `onCommitted` is called once, synchronously after the write is durable or has failed,
-   * in call order, never inside this call; `queued` is the number of queued runs of the thread at that moment.
+   * in call order, never inside this call; `counts` are the inputs that wait for the owner of the thread at that moment.
    * Refused with `fenced` after the thread was released or claimed by another owner; with `unknown_branch` for a
    * write without a checkpoint to a missing namespace and for a first checkpoint without its parent namespace; with
    * `invalid_id` for a name outside the grammar; with `run_exists` for a new run with a duplicate key and for a
    * queued run that was cancelled.
    */
-  commit(commit: Commit, onCommitted: (failure?: StatewrightError, queued?: number) => void): void;
+  commit(commit: Commit, onCommitted: (failure?: StatewrightError, counts?: InputCounts) => void): void;
   /**
    * Enqueues a run on its branch, in call order; does not require ownership of the thread. Returns the saved row: for
    * a duplicate key the existing run, without a write. A delayed run enters the queue by {@link Store.enqueueDue}. Throws `unknown_thread`, `unknown_branch`, `thread_busy`, and
@@ -488,11 +518,24 @@ export interface Store {
    */
   post(write: InboxMessageWrite): Promise<InboxMessage>;
   /**
+   * Adds a request of a run, in call order; does not require ownership of the thread. The first request of a run
+   * counts: a later one changes nothing, except a cancel after a pause. Removes a queued run from the queue at once
+   * for a cancel. A run that ended needs no request, and a known key returns its outcome without a write. Throws
+   * `unknown_thread`, `unknown_branch`, `unknown_run`, `invalid_id`.
+   */
+  request(write: RunRequestWrite): Promise<RunRequestOutcome>;
+  /**
    * Creates a branch with its child namespaces and first checkpoints; the store assigns `id`, `seq` and `parent`.
    * Throws `unknown_thread`, `unknown_checkpoint`, `thread_exists` for an existing name, `invalid_id` for a namespace
    * outside the branch, `thread_busy` while a live owner holds the thread.
    */
   branch(write: BranchWrite): Promise<CheckpointRow>;
+  /**
+   * Calls the listener when a thread changes, until the returned function is called. Writes of this store are reported
+   * after they are durable, never inside a call; writes of other processes later. A hint may be lost, repeated or
+   * early: polling the rows is always correct. The listener must not throw. Absent in a store without hints.
+   */
+  watch?(listener: HintListener, options?: WatchOptions): () => void;
   /**
    * Calls `read` with reads that all see the store as of one moment, also across `await`, and releases the moment when
    * `read` ends. Claims no thread and writes nothing; writers continue. The reads throw `store_closed` after `read` has
@@ -553,6 +596,10 @@ export interface Store {
   claimable(page: ClaimablePage): Promise<readonly RunRow[]>;
   /** Waiting inbox messages of a branch in posting order. Read at every boundary of a run that accepts messages. */
   inbox(thread: string, branch: string): Promise<readonly InboxMessage[]>;
+  /** Requests of a thread that are not handled, oldest first. */
+  requests(thread: string): Promise<readonly RunRequest[]>;
+  /** Inputs that wait for the owners of these threads, in their order, in one read; zeros for an unknown thread. */
+  countInputs(threads: readonly string[]): Promise<readonly InputCounts[]>;
   /** Timers of all namespaces by due time, then by id. Without a thread each page is an index look-up. */
   timers(filter?: TimerFilter): Promise<readonly TimerRow[]>;
   /**

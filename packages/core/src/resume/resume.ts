@@ -62,6 +62,7 @@ export function resumeRun(caller: Caller & { readonly options: ResumeOptions<Gra
       events,
       ...stops,
       mustExist: true,
+      claim: caller.claim,
       resumes: true,
       onIncompatible: "parks",
     } as const;

@@ -59,7 +59,11 @@ export const servingNames: readonly string[] = listOptionNames<ServingOptions>({
 });
 
 /** Throws `invalid_option` for invalid serving options. */
-export function checkServing(call: "engine" | "recover", options: ServingOptions, known: readonly string[]): void {
+export function checkServing(
+  call: "engine" | "recover" | "deliver",
+  options: ServingOptions,
+  known: readonly string[],
+): void {
   checkOptions(call, options, known);
   checkStoreOption(call, options.store);
   checkCodecOption(call, options.codec);
@@ -68,12 +72,21 @@ export function checkServing(call: "engine" | "recover", options: ServingOptions
       what: `${call}: expected a store, got undefined`,
       next: "Pass the store that holds the threads",
     });
+  if (call !== "deliver" && options.store.ownership === "orchestrator") throw createOwnershipError(call);
   if (!Array.isArray(options.graphs))
     throw invalidOption({ where: call, option: "graphs", expected: "a list of graphs", got: options.graphs });
   for (const graph of options.graphs) checkGraphOption(call, graph);
   checkVersions(call, options);
   checkModels(call, options.models);
   checkCount(call, { parkAfter: options.parkAfter });
+}
+
+function createOwnershipError(call: string): StatewrightError {
+  return new StatewrightError("store_mixed", {
+    what: `${call}: expected a store that owns its threads, got a store whose threads an orchestrator owns`,
+    next: "Run its threads with deliver, or pass another store",
+    details: { ownership: "orchestrator" },
+  });
 }
 
 /** Claimable runs of a store. */

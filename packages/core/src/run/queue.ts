@@ -8,6 +8,7 @@ import { checkThread } from "../checkpoint/check-writer.ts";
 import type { RunRow, RunStatus } from "../checkpoint/checkpoint.ts";
 import { inQueue } from "../checkpoint/delayed-run.ts";
 import type { InboxMessage } from "../checkpoint/inbox-message.ts";
+import type { ClaimMode } from "../checkpoint/previous-owner.ts";
 import type { QueueWrite, Store } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/graph.ts";
 import { getPlan } from "../compile/plan.ts";
@@ -48,6 +49,8 @@ export interface Caller {
   readonly options: CommonOptions & BreakpointOption<string> & { readonly context?: unknown };
   /** Host of runs without a waiting caller, such as an engine. */
   readonly host?: RunHost | undefined;
+  /** Claim of a thread with a live owner. Default `free`. */
+  readonly claim?: ClaimMode | undefined;
 }
 
 /** Host of runs that an engine starts itself. */
@@ -371,6 +374,7 @@ async function startQueued(
   const { thread } = row;
   const opening = {
     ...{ programs, graph, options, thread, runId: row.id, events, ...stops, queued: row, mustExist: true },
+    claim: caller.claim,
     onIncompatible: "parks",
   } as const;
   const isStopped = (): boolean => stops.drain.aborted || stops.abort.signal.aborted;

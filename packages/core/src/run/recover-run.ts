@@ -40,6 +40,7 @@ export async function recoverRun(
     events,
     ...stops,
     mustExist: true,
+    claim: caller.claim,
   };
   const endStart = announceClaim(caller, options.store, thread);
   let result: Promise<RunResult<State>>;

@@ -9,18 +9,21 @@ import {
   type InboxMessageColumns,
   type InterruptColumns,
   type Payload,
+  type RequestColumns,
   type RowSource,
   readDelta,
   readEffect,
   readFoldedEffects,
   readInboxMessage,
   readInterrupt,
+  readRequest,
   toControlContext,
   toDeltaColumns,
   toEffectPayload,
   toInboxMessageColumns,
   toInterruptPayload,
   toInterruptRow,
+  toRequestColumns,
 } from "@statewright/store-kit";
 import type { Database } from "../driver/database.ts";
 import { maxCheckpointId, toRowKey } from "../file/schema.ts";
@@ -60,11 +63,17 @@ function prepareStatements(db: Database) {
     putInboxMessage: db.prepare<[number, Payload, number]>(
       "UPDATE inbox_messages SET sum = ?, messages = ? WHERE key = ?",
     ),
+    requests: db.prepare<[number, number, number], Keyed<Omit<RequestColumns, "branch">>>(
+      "SELECT q.key, q.id, r.id AS run, q.kind, q.name, q.at, q.handled, q.sum, q.more FROM requests q CROSS JOIN runs r ON r.key = q.run" +
+        " WHERE q.branch = ? AND q.key > ? ORDER BY q.key LIMIT ?",
+    ),
+    putRequest: db.prepare<[number, Payload, number]>("UPDATE requests SET sum = ?, more = ? WHERE key = ?"),
   };
 }
 
 /**
- * Lists the sources of the encryptable rows of a namespace: controls, effects, interrupts, inbox messages and deltas.
+ * Lists the sources of the encryptable rows of a namespace: controls, effects, interrupts, inbox messages, requests
+ * and deltas.
  */
 export class NamespaceSources {
   readonly #sql: ReturnType<typeof prepareStatements>;
@@ -116,6 +125,17 @@ export class NamespaceSources {
           return (newest) => {
             const { sum, messages } = toInboxMessageColumns(newest, message);
             this.#sql.putInboxMessage.run(sum, messages, row.key);
+          };
+        },
+      ),
+      createRowSource(
+        (after, limit) => this.#sql.requests.all(key, after, limit),
+        ({ more }) => [more],
+        (row, cipher) => {
+          const request = readRequest(cipher, thread, { ...row, branch: name });
+          return (newest) => {
+            const { sum, more } = toRequestColumns(newest, request);
+            this.#sql.putRequest.run(sum, more, row.key);
           };
         },
       ),

@@ -4,6 +4,7 @@ import { createHash } from "node:crypto";
 import { existsSync, realpathSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { StatewrightError } from "@statewright/core";
+import type { Ownership } from "@statewright/core/store";
 import { createCorruptError } from "@statewright/store-kit";
 import { betterSqliteDriver } from "../driver/better-sqlite-driver.ts";
 import { chooseDriver, getDriverByName } from "../driver/choose-driver.ts";
@@ -22,6 +23,7 @@ import { type Migrations, migrate } from "./migrate.ts";
 import { hasOnlyDeadOwners } from "./owner.ts";
 import { pinQueryPlans } from "./pin-query-plans.ts";
 import { prepareOnUse } from "./prepare-on-use.ts";
+import { recordOwnership } from "./record-ownership.ts";
 import { refuseRemote } from "./refuse-remote.ts";
 import { applicationId, migrations, pageBytes, schemaHash } from "./schema.ts";
 import { toStoreError } from "./store-errors.ts";
@@ -59,12 +61,14 @@ export interface OpenDatabaseOptions {
   readonly steps?: Migrations;
   /** Refuses a missing file. Default: false, which creates the file. */
   readonly mustExist?: boolean | undefined;
+  /** Owner of the work on the threads, recorded in a new file; not checked by default. */
+  readonly ownership?: Ownership | undefined;
   /** SQLite library. Default: that of the stores of this process with the same file, else better-sqlite3. */
   readonly driver?: DriverName | undefined;
 }
 
 /**
- * Opens or creates a file. Throws `missing_key`, `invalid_option`, `store_newer`, `store_corrupt`, `store_full`,
+ * Opens or creates a file. Throws `missing_key`, `invalid_option`, `store_newer`, `store_mixed`, `store_corrupt`, `store_full`,
  * `store_locked`, `store_failed`.
  */
 export function openDatabase(
@@ -76,6 +80,7 @@ export function openDatabase(
     steps = migrations,
     driver: driverName,
     mustExist = false,
+    ownership,
   }: OpenDatabaseOptions = {},
 ): OpenedDatabase {
   const path = pathOption.trim() === memory ? memory : resolve(pathOption.trim());
@@ -102,6 +107,7 @@ export function openDatabase(
       wasEmpty = migrate(db, path, steps, () => checkFile(db, path, steps)) && wasEmpty;
       checkCatalogue(db, path);
       if (withKeys !== undefined) checkEncryptionState(db, { path, withKeys, mode: "write" });
+      if (ownership !== undefined) recordOwnership(db, path, ownership);
       pinQueryPlans(db);
       prepareOnUse(db);
       db.pragma("busy_timeout = " + String(busyTimeoutMs));

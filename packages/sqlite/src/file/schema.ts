@@ -30,7 +30,7 @@ export const applicationId = 0x53577274;
  * SHA-256 of the schema of a new file, so that opening a file does not create the tables in memory for comparison. A
  * test compares the hash with the statements below.
  */
-export const schemaHash = "20f902facd04897014d888aef98e9bb14bf719e55c45dfa97d9fc95fff1f8301";
+export const schemaHash = "3e295bfe53eae44b6b22e88edb275dfe4298737f1b7c565434421016046fd58b";
 
 /** Forward only: the version of a file is its number of applied migrations. */
 export const migrations: readonly (readonly string[])[] = [
@@ -66,11 +66,15 @@ export const migrations: readonly (readonly string[])[] = [
   seq INTEGER NOT NULL,
   checkpoint INTEGER NOT NULL,
   queued INTEGER NOT NULL,
+  messages INTEGER NOT NULL,
+  requests INTEGER NOT NULL,
+  input INTEGER NOT NULL,
   created INTEGER NOT NULL,
   updated INTEGER NOT NULL,
   secret BLOB,
   tenant TEXT,
-  user TEXT
+  user TEXT,
+  displaced TEXT
 ) STRICT`,
     `CREATE INDEX threads_by_change ON threads (updated)`,
     `CREATE INDEX threads_by_tenant ON threads (tenant, updated) WHERE tenant IS NOT NULL`,
@@ -78,6 +82,9 @@ export const migrations: readonly (readonly string[])[] = [
     // Nearly all threads are done, and a run changes no entry at its start and at its end: those are counted otherwise.
     `CREATE INDEX threads_by_status ON threads (tenant, status) WHERE status NOT IN ('running', 'done')`,
     `CREATE INDEX threads_with_queue ON threads (key) WHERE queued > 0`,
+    // Finds the threads with a new input: each input gives its thread the next number of the file.
+    `CREATE INDEX threads_by_input ON threads (input) WHERE input > 0`,
+    `CREATE INDEX threads_with_requests ON threads (key) WHERE requests > 0`,
     `CREATE TABLE thread_details (
   thread INTEGER PRIMARY KEY REFERENCES threads ON DELETE CASCADE,
   title ANY,
@@ -268,6 +275,19 @@ export const migrations: readonly (readonly string[])[] = [
   UNIQUE (branch, run, id)
 ) STRICT`,
     `CREATE INDEX undelivered_events ON inbox_messages (branch) WHERE kind = 'event' AND run = ''`,
+    `CREATE TABLE requests (
+  key INTEGER PRIMARY KEY,
+  branch INTEGER NOT NULL REFERENCES branches ON DELETE CASCADE,
+  run INTEGER NOT NULL,
+  id TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  name TEXT,
+  at INTEGER NOT NULL,
+  handled INTEGER NOT NULL,
+  sum INTEGER NOT NULL,
+  more ANY NOT NULL,
+  UNIQUE (branch, id)
+) STRICT`,
     `CREATE TABLE events (
   thread INTEGER NOT NULL REFERENCES threads ON DELETE CASCADE,
   seq INTEGER NOT NULL,

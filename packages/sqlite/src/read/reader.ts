@@ -3,10 +3,12 @@
 import type { StatewrightError } from "@statewright/core";
 import type { StoreCipher } from "@statewright/store-kit";
 import type { Database } from "../driver/database.ts";
+import { RequestRows } from "../rows/request-rows.ts";
 import { CheckpointReader } from "./checkpoint-reader.ts";
 import { EffectReader } from "./effect-reader.ts";
 import { EventReader } from "./event-reader.ts";
 import { InboxReader } from "./inbox-reader.ts";
+import { InputReader } from "./input-reader.ts";
 import { InterruptReader } from "./interrupt-reader.ts";
 import { ListIndexes } from "./list-indexes.ts";
 import { NamespaceReader } from "./namespace-reader.ts";
@@ -35,6 +37,8 @@ export interface Reader {
   readonly timers: TimerReader;
   readonly outlines: OutlineReader;
   readonly supersteps: SuperstepReader;
+  readonly requests: RequestRows;
+  readonly inputs: InputReader;
   /** Reports a damaged row that a list or a write over many threads skips. */
   readonly onFault: (fault: StatewrightError) => void;
 }
@@ -65,6 +69,8 @@ export function createReader(
     timers: new TimerReader(db, onFault),
     outlines: new OutlineReader(db),
     supersteps: new SuperstepReader(db, { ciphers, namespaces }),
+    requests: new RequestRows(db),
+    inputs: new InputReader(db),
     onFault,
   };
 }

@@ -75,6 +75,15 @@ const claimableNotified =
   " AND (t.owner IS NULL OR t.owner IN (SELECT value FROM json_each(@dead)))" +
   " GROUP BY m.branch ORDER BY m.branch LIMIT @limit";
 
+/** First run at rest with a request, of each thread without a live owner, in the order of their threads. */
+const claimableRequested =
+  " FROM threads t INDEXED BY threads_with_requests CROSS JOIN branches b INDEXED BY branches_of_thread" +
+  " ON b.thread = t.key AND instr(b.name, '/') = 0 CROSS JOIN requests q ON q.branch = b.key AND q.handled = 0" +
+  " CROSS JOIN runs r ON r.key = q.run WHERE t.requests > 0 AND t.key > @after" +
+  " AND r.status NOT IN ('queued', 'done', 'cancelled')" +
+  " AND (t.owner IS NULL OR t.owner IN (SELECT value FROM json_each(@dead)))" +
+  " GROUP BY t.key HAVING min(r.key) > 0 ORDER BY t.key LIMIT @limit";
+
 const claimableByStatus =
   selectFromRuns("runs_by_status") +
   " WHERE r.status = @stored" +
@@ -146,6 +155,7 @@ function prepareStatements(db: Database) {
     ),
     claimableOfQueue: prepareEffectiveRuns<Omit<ClaimableParameters, "stored">>(claimableQueued),
     claimableOfEvents: prepareEffectiveRuns<Omit<ClaimableParameters, "stored">>(claimableNotified),
+    claimableOfRequests: prepareEffectiveRuns<Omit<ClaimableParameters, "stored">>(claimableRequested),
     claimableOfStatus: prepareEffectiveRuns<ClaimableParameters>(claimableByStatus),
     runByKey: prepareStoredRuns<[number]>(selectFromRuns() + " WHERE r.key = ?"),
     runByName: prepareStoredRuns<[number, string]>(
@@ -266,6 +276,12 @@ export class RunLists {
       const from = after === undefined ? undefined : this.#indexes.getThreadKey(after.thread);
       const queryQueued = (wider: typeof parameters) => this.#sql.claimableOfQueue.all({ ...wider, after: from ?? 0 });
       return this.#listReadable(parameters, queryQueued);
+    }
+    if (kind === "requested") {
+      const from = after === undefined ? undefined : this.#indexes.getThreadKey(after.thread);
+      const queryRequested = (wider: typeof parameters) =>
+        this.#sql.claimableOfRequests.all({ ...wider, after: from ?? 0 });
+      return this.#listReadable(parameters, queryRequested);
     }
     if (kind === "notified") {
       const from = after === undefined ? undefined : this.#sql.branchOfRun.get(after.thread, after.id);

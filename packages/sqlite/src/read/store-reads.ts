@@ -35,6 +35,7 @@ type ThreadReads = Required<
     | "interrupts"
     | "events"
     | "inbox"
+    | "requests"
     | "namespaces"
     | "supersteps"
   >
@@ -49,7 +50,10 @@ export interface ReadParts extends Pick<StoreParts, "exportThread" | "artifacts"
 
 export function createStoreReads(
   parts: ReadParts,
-): ListReads & ThreadReads & Pick<Store, "claimable" | "exportThread"> & Required<Pick<Store, "snapshot">> {
+): ListReads &
+  ThreadReads &
+  Pick<Store, "claimable" | "countInputs" | "exportThread"> &
+  Required<Pick<Store, "snapshot">> {
   const { transactions, exportThread, snapshots, claims, artifacts, readOutside } = parts;
   return {
     ...createListReads(transactions),
@@ -63,6 +67,7 @@ export function createStoreReads(
         selectOwnerList(page.kind),
       );
     },
+    countInputs: (threads) => transactions.read((from) => from.inputs.count(threads)),
     snapshot: (read) =>
       snapshots.read((source) => read({ name: "sqlite", ...createListReads(source), ...createThreadReads(source) })),
     exportThread: async (id, options) => {
@@ -179,6 +184,8 @@ function createThreadReads(transactions: ReadSource): ThreadReads {
         storeRules.checkSuperstepPage(page);
         return from.supersteps.list(thread, page);
       }, thread),
+    requests: (thread) =>
+      transactions.read((from) => from.requests.list({ id: thread, cipher: from.ciphers.get(thread) }), thread),
     inbox: async (thread, branch) =>
       transactions.isInboxEmpty(thread)
         ? []
@@ -189,5 +196,6 @@ function createThreadReads(transactions: ReadSource): ThreadReads {
 /** Selects the list of the owners that decide about claimable runs of a kind; undefined for the owners of active runs. */
 function selectOwnerList(kind: ClaimableKind): ((from: Reader) => readonly number[]) | undefined {
   if (kind === "queued") return (from) => from.threads.listQueueOwners();
+  if (kind === "requested") return (from) => from.threads.listRequestOwners();
   return kind === "notified" ? (from) => from.threads.listEventOwners() : undefined;
 }

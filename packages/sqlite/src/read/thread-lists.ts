@@ -186,6 +186,11 @@ function prepareStatements(db: Database) {
           " CROSS JOIN threads t ON t.key = b.thread WHERE m.kind = 'event' AND m.run = '' AND t.owner IS NOT NULL",
       )
       .pluck(),
+    ownersOfRequests: db
+      .prepare<[], number>(
+        "SELECT DISTINCT owner FROM threads INDEXED BY threads_with_requests WHERE requests > 0 AND owner IS NOT NULL",
+      )
+      .pluck(),
     ownerOfThread: db.prepare<[string], number>("SELECT owner FROM threads WHERE id = ? AND owner IS NOT NULL").pluck(),
   };
 }
@@ -315,6 +320,11 @@ export class ThreadLists {
   /** Lists the owners of threads with undelivered events. */
   listEventOwners(): readonly number[] {
     return this.#sql.ownersOfEvents.all();
+  }
+
+  /** Lists the owners of threads with requests. */
+  listRequestOwners(): readonly number[] {
+    return this.#sql.ownersOfRequests.all();
   }
 
   /** Lists threads by last change: active threads, which are few, are read one by one. */

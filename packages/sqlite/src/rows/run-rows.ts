@@ -31,7 +31,7 @@ function prepareStatements(db: Database) {
     sumRun: db.prepare<[number]>(putRunSum),
     startRun: db.prepare<[number, number]>("UPDATE runs SET started = ? WHERE key = ?"),
     knownRun: db.prepare<[number, string], KnownRun>(
-      "SELECT r.key, r.status, b.run IS r.key AS newest FROM runs r JOIN branches b ON b.key = r.branch WHERE r.thread = ? AND r.id = ?",
+      "SELECT r.key, r.branch, r.status, b.run IS r.key AS newest FROM runs r JOIN branches b ON b.key = r.branch WHERE r.thread = ? AND r.id = ?",
     ),
     queuedById: db
       .prepare<[string], number>(
@@ -48,6 +48,7 @@ function prepareStatements(db: Database) {
       "UPDATE threads SET status = ? WHERE key = ? AND run = ? AND status <> ?",
     ),
     newestRunOfNamespace: db.prepare<[number, number]>("UPDATE branches SET run = ? WHERE key = ?"),
+    moveRequests: db.prepare<[number, number, number]>("UPDATE requests SET run = ? WHERE branch = ? AND run = ?"),
     dropRun: db.prepare<[number]>("DELETE FROM runs WHERE key = ?"),
     addMetadata: db.prepare<[number, string, string]>("INSERT INTO run_metadata (run, name, value) VALUES (?, ?, ?)"),
   };
@@ -56,6 +57,7 @@ function prepareStatements(db: Database) {
 /** Row of a known run; `newest` is 1 for the newest run of the namespace. */
 export interface KnownRun {
   readonly key: number;
+  readonly branch: number;
   readonly status: StoredStatus;
   readonly newest: number;
 }
@@ -96,7 +98,7 @@ export class RunRows {
   /** Replaces the row of a delayed run, behind all other rows: later inputs come later in lists and queues. */
   replaceDelayed(key: number, claimed: Pick<ClaimedThread, "key" | "cipher">, namespaceKey: number, run: RunRow): void {
     this.#sql.dropRun.run(key);
-    this.insert(claimed, namespaceKey, run, 0);
+    this.#sql.moveRequests.run(this.insert(claimed, namespaceKey, run, 0), namespaceKey, key);
   }
 
   /** Makes a run the newest run of its thread, which gets the status of the run. */
@@ -135,7 +137,7 @@ export class RunRows {
     if (starts) {
       this.#sql.startRun.run(run.startedAt, known.key);
       this.#sql.sumRun.run(known.key);
-      this.#threads.countQueued(claimed.key, -1);
+      this.#threads.countOwn(claimed.key, "queued", -1);
       this.#setNewest(claimed, namespaceKey, known.key);
     }
     return { key: known.key, starts };

@@ -60,6 +60,11 @@ export function createThreadExporter(
     };
   }
 
+  function listRequests(thread: string): Pick<ThreadExport, "requests"> {
+    const requests = reader.requests.list({ id: thread, cipher: reader.ciphers.get(thread) }, "all");
+    return requests.length === 0 ? {} : { requests };
+  }
+
   return (thread, bodies = "include") => {
     const found = head.get(thread);
     if (found === undefined) throw storeRules.createUnknownThreadError(thread);
@@ -78,6 +83,7 @@ export function createThreadExporter(
       }),
       namespaces,
       runs: reader.runs.listOfThread(thread),
+      ...listRequests(thread),
       events: reader.events.listDurable(thread),
       artifacts: artifacts.listExports(thread, bodies),
     };

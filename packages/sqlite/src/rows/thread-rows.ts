@@ -1,6 +1,6 @@
 /** Rows of threads: creation, ownership, head and queue length. */
 
-import { storeRules, type ThreadDetails } from "@statewright/core/store";
+import { type ClaimMode, type PreviousOwner, storeRules, type ThreadDetails } from "@statewright/core/store";
 import type { StoreCipher, StoredStatus } from "@statewright/store-kit";
 import type { Database } from "../driver/database.ts";
 import type { Owner } from "../file/owner.ts";
@@ -14,10 +14,17 @@ export interface ThreadState extends ThreadHead {
   readonly salt: string;
   readonly owner: number | null;
   readonly epoch: number;
+  /** Number of queued runs, waiting inbox messages and open requests. */
   readonly queued: number;
+  readonly messages: number;
+  readonly requests: number;
+  /** Number of the last input: every input of the file has a higher number than the one before. */
+  readonly input: number;
   readonly tenant: string | null;
   /** Key of the graph version; null before the first claim. */
   readonly graph: number | null;
+  /** Ids of owners that lost the thread to a forced claim, as a JSON list; null without one that may be alive. */
+  readonly displaced: string | null;
 }
 
 /** New thread; `graph` is the key of its graph version, null before the first claim. */
@@ -38,11 +45,11 @@ export const statusWithoutRun = "new";
 function prepareStatements(db: Database) {
   return {
     threadState: db.prepare<[string], ThreadState>(
-      "SELECT key, head, salt, owner, epoch, seq, checkpoint, updated, queued, tenant, graph FROM threads WHERE id = ?",
+      "SELECT key, head, salt, owner, epoch, seq, checkpoint, updated, queued, messages, requests, input, tenant, graph, displaced FROM threads WHERE id = ?",
     ),
     addThread: db.prepare(
-      "INSERT INTO threads (id, salt, graph, head, status, epoch, seq, checkpoint, queued, created, updated, secret, tenant, user)" +
-        " VALUES (?, ?, ?, ?, ?, 0, 0, 0, 0, ?, ?, ?, ?, ?)",
+      "INSERT INTO threads (id, salt, graph, head, status, epoch, seq, checkpoint, queued, messages, requests, input, created, updated, secret, tenant, user)" +
+        " VALUES (?, ?, ?, ?, ?, 0, 0, 0, 0, 0, 0, 0, ?, ?, ?, ?, ?)",
     ),
     advance: db.prepare<[number, number, number, number]>(
       "UPDATE threads SET seq = ?, checkpoint = ?, updated = max(updated, ?) WHERE key = ?",
@@ -58,9 +65,27 @@ function prepareStatements(db: Database) {
         " WHERE t.key = ? AND t.epoch = ? AND t.owner = ?",
     ),
     updateThreadHead: db.prepare<[string]>("UPDATE threads AS t SET " + threadHeadAssignments + " WHERE t.id = ?"),
-    countQueued: db.prepare<[number, number]>("UPDATE threads SET queued = queued + ? WHERE key = ?"),
+    countOwn: prepareCounts(db, ""),
+    addInput: prepareCounts(
+      db,
+      ", input = (SELECT coalesce(max(input), 0) + 1 FROM threads INDEXED BY threads_by_input WHERE input > 0)",
+    ),
     touch: db.prepare<[number, number]>("UPDATE threads SET updated = max(updated, ?) WHERE key = ?"),
+    setDisplaced: db.prepare<[string | null, number]>("UPDATE threads SET displaced = ? WHERE key = ?"),
     moveHead: db.prepare<[string, number]>("UPDATE threads SET head = ? WHERE key = ?"),
+  };
+}
+
+/** Kind of an input that waits for the owner of a thread. */
+type InputKind = "queued" | "messages" | "requests";
+
+function prepareCounts(db: Database, assignment: string) {
+  const prepareCount = (kind: InputKind) =>
+    db.prepare<[number, number]>("UPDATE threads SET " + kind + " = " + kind + " + ?" + assignment + " WHERE key = ?");
+  return {
+    queued: prepareCount("queued"),
+    messages: prepareCount("messages"),
+    requests: prepareCount("requests"),
   };
 }
 
@@ -101,9 +126,14 @@ export class ThreadRows {
     this.#sql.moveHead.run(branch, key);
   }
 
-  /** Changes the number of queued runs. */
-  countQueued(key: number, change: number): void {
-    this.#sql.countQueued.run(change, key);
+  /** Changes a number of waiting inputs for the owner of the thread, or for a thread without one. */
+  countOwn(key: number, kind: InputKind, change: number): void {
+    this.#sql.countOwn[kind].run(change, key);
+  }
+
+  /** Changes a number of waiting inputs for any process: the owner of the thread finds the new number. */
+  addInput(key: number, kind: InputKind, change: number): void {
+    this.#sql.addInput[kind].run(change, key);
   }
 
   /** Claims a thread for this store, without reading its branch; returns the new epoch. */
@@ -124,7 +154,9 @@ export class ThreadRows {
     const status: StoredStatus | typeof statusWithoutRun = hasRun === true ? "running" : statusWithoutRun;
     const row = [id, salt, graph, head, status, at, at, secret, tenant, user];
     const key = Number(this.#sql.addThread.run(...row).lastInsertRowid);
-    return { key, head, salt, owner: null, epoch: 0, seq: 0, checkpoint: 0, updated: at, queued: 0, tenant, graph };
+    const counts = { queued: 0, messages: 0, requests: 0, input: 0 };
+    const isUnclaimed = { owner: null, epoch: 0, displaced: null };
+    return { key, head, salt, ...isUnclaimed, seq: 0, checkpoint: 0, updated: at, ...counts, tenant, graph };
   }
 
   /** Moves the time of the last change of a thread forward. */
@@ -144,5 +176,25 @@ export class ThreadRows {
     if (state.owner === null || state.epoch === releasedEpoch) return false;
     if (this.#owner.isAlive(state.owner)) throw storeRules.createBusyError(thread, this.#owner.describe(state.owner));
     return true;
+  }
+
+  /**
+   * Prepares the change of the owner of a thread; returns the kind of its previous owner. Throws `thread_busy` for a
+   * live owner, unless the claim is forced and the owner is another store.
+   */
+  replaceOwner(
+    thread: string,
+    state: ThreadState,
+    { releasedEpoch, claim }: { readonly releasedEpoch: number | undefined; readonly claim: ClaimMode | undefined },
+  ): PreviousOwner {
+    const displaces = claim === "force" && state.owner !== null && state.owner !== this.#owner.getId();
+    const isDead = displaces ? undefined : this.refuseLiveOwner(thread, state, releasedEpoch);
+    if (displaces || state.displaced !== null) {
+      const known = state.displaced === null ? [] : (JSON.parse(state.displaced) as readonly number[]);
+      const living = [...known, ...(displaces ? [state.owner as number] : [])].filter((id) => this.#owner.isAlive(id));
+      this.#sql.setDisplaced.run(living.length === 0 ? null : JSON.stringify(living), state.key);
+      if (living.length > 0) return "displaced";
+    }
+    return isDead === false ? "released" : "dead";
   }
 }

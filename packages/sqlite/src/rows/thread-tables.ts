@@ -22,6 +22,7 @@ export const threadTables: Readonly<Record<string, TableOwnership>> = {
   effects: { owner: "namespace", where: "branch = @key" },
   interrupts: { owner: "namespace", where: "branch = @key" },
   timers: { owner: "namespace", where: "branch = @key" },
+  requests: { owner: "namespace", where: "branch = @key" },
   inbox_messages: { owner: "namespace", where: "branch = @key" },
   child_checkpoints: { owner: "thread", where: inRange },
   events: { owner: "thread", where: "thread = @key" },

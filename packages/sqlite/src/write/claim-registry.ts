@@ -1,7 +1,7 @@
 /** Claims of one open store: claimed threads, deferred claims, and releases that could not be written. */
 
 import type { StatewrightError, World } from "@statewright/core";
-import { type Claim, type ClaimRequest, type Commit, storeRules } from "@statewright/core/store";
+import { type Claim, type ClaimRequest, type Commit, type InputCounts, storeRules } from "@statewright/core/store";
 import type { DiskReserve } from "../file/disk-reserve.ts";
 import type { Owner } from "../file/owner.ts";
 import { toStoreError } from "../file/store-errors.ts";
@@ -12,8 +12,8 @@ import type { Job } from "./job-transactions.ts";
 import type { Transactions } from "./transactions.ts";
 import type { Writer } from "./writer.ts";
 
-/** Called when a commit is durable or has failed, with the number of queued runs of the thread. */
-type OnCommitted = (failure?: StatewrightError, queued?: number) => void;
+/** Called when a commit is durable or has failed, with the inputs that wait for the owner of the thread. */
+type OnCommitted = (failure?: StatewrightError, counts?: InputCounts) => void;
 
 /** Dependencies of the claims. */
 export interface ClaimRegistryParts {
@@ -60,12 +60,12 @@ export class ClaimRegistry {
     const deferredClaim = this.#deferred.get(commit.thread);
     if (deferredClaim?.claim.epoch === commit.epoch && isReleaseOnly(commit)) {
       this.#deferred.delete(commit.thread);
-      world.schedule.soon(() => onCommitted(undefined, deferredClaim.claim.queued));
+      world.schedule.soon(() => onCommitted(undefined, deferredClaim.claim));
       return;
     }
     let claimed: ClaimedThread | undefined;
     let pendingClaim: DeferredClaim | undefined;
-    let queued: number | undefined;
+    let counts: InputCounts | undefined;
     transactions.add({
       thread: commit.thread,
       usesReserve: commit.release === true && commit.checkpoint === undefined,
@@ -76,7 +76,7 @@ export class ClaimRegistry {
           if (pendingClaim === undefined) throw storeRules.createFencedError(commit);
         }
         claimed = this.#threads.get(commit.thread);
-        queued = writer.commits.write(commit, claimed);
+        counts = writer.commits.write(commit, claimed);
       },
       undo: () => {
         this.#restoreDeferred(commit.thread, pendingClaim);
@@ -84,7 +84,7 @@ export class ClaimRegistry {
       },
       onCommitted: (failure) => {
         this.#updateClaim(commit, failure);
-        onCommitted(failure, queued);
+        onCommitted(failure, counts);
         transactions.countCommit();
       },
     });

@@ -15,8 +15,12 @@ export interface ClaimedThread {
   hasGraph: boolean;
   /** Last written run. */
   run: RunKey | undefined;
-  /** Last known number of queued runs of the thread. */
+  /** Last known number of queued runs, waiting inbox messages and open requests of the thread. */
   queued: number;
+  messages: number;
+  requests: number;
+  /** Number of the last input that the numbers include; -1 when they must be read again. */
+  input: number;
   /** True after a release that could not be written. */
   isReleased: boolean;
   /** True when inbox messages may have been delivered to the run. */
@@ -62,6 +66,7 @@ export function forgetNamespace(thread: ClaimedThread, namespace: string): void 
   thread.hasGraph = false;
   thread.run = undefined;
   thread.mayAwaitAnswers = true;
+  thread.input = -1;
 }
 
 /** Caches the state of a namespace; evicts the oldest entry of a full cache. */

@@ -1,6 +1,13 @@
 /** Claims of threads: immediate claims, and claims deferred to the first write of a run. */
 
-import { type Claim, type ClaimRequest, type RunRow, storeRules, threadRules } from "@statewright/core/store";
+import {
+  type Claim,
+  type ClaimRequest,
+  type PreviousOwner,
+  type RunRow,
+  storeRules,
+  threadRules,
+} from "@statewright/core/store";
 import { type CheckpointColumns, createCorruptError, type GraphVersion, toCheckpointRow } from "@statewright/store-kit";
 import type { Database } from "../driver/database.ts";
 import type { Owner } from "../file/owner.ts";
@@ -34,7 +41,7 @@ interface StoredBranch {
   readonly namespace: NamespaceRow | undefined;
   readonly head: CheckpointColumns | undefined;
   readonly run: RunRow | undefined;
-  readonly recovered: boolean;
+  readonly previousOwner: PreviousOwner;
 }
 
 /** Thread at the time of a claim. */
@@ -85,8 +92,9 @@ export class Claims {
     const { thread, at } = request;
     const found = threads.find(thread);
     if (found === undefined && request.mustExist === true) throw storeRules.createUnknownThreadError(thread);
-    const recovered = found !== undefined && threads.refuseLiveOwner(thread, found, releasedEpoch);
     checkClaimTenant(request, found);
+    const previousOwner =
+      found === undefined ? "new" : threads.replaceOwner(thread, found, { releasedEpoch, claim: request.claim });
     const known = found && threads.updateStoredHead(thread, found);
     const writer = graphs.getWriter(request, request.outline);
     const state = known ?? this.#createThread(request, { graph: writer.key, hasRun });
@@ -95,7 +103,8 @@ export class Claims {
     if (namespace === undefined) refuseMissingBranch(request, branch, known);
     const namespaceKey = namespace?.key ?? namespaces.add(state.key, branch);
     const epoch = this.#sql.claim.get(this.#owner.getId() ?? this.#owner.register(at), writer.key, state.key) as number;
-    const stored = { branch, namespaceKey, namespace, ...this.#readBranch(thread, namespaceKey, namespace), recovered };
+    const read = this.#readBranch(thread, namespaceKey, namespace);
+    const stored = { branch, namespaceKey, namespace, ...read, previousOwner };
     const source = { thread, state, epoch, writer };
     return { claimed: this.#createClaimedThread(source, stored), claim: createClaim(state, epoch, writer, stored) };
   }
@@ -111,14 +120,15 @@ export class Claims {
     checkClaimTenant(request, state);
     if (state === undefined) return request.mustExist === true ? undefined : this.#deferNew(request);
     // An imported or created thread has epoch 0, like every such thread: a replaced thread would not be detected.
-    if (state.owner !== null || state.epoch === 0 || state.graph === null) return undefined;
+    if (state.owner !== null || state.displaced !== null || state.epoch === 0 || state.graph === null) return undefined;
     const branch = request.branch ?? state.head;
     const namespace = this.#reader.namespaces.find(thread, branch);
     const key = this.#rows.graphs.findSavedKey(request);
     if (namespace === undefined || key === undefined) return undefined;
     const writer = { key, graph, version, shape };
     const read = this.#readBranch(thread, namespace.key, namespace);
-    const stored = { branch, namespaceKey: namespace.key, namespace, ...read, recovered: false };
+    const previousOwner = "released";
+    const stored = { branch, namespaceKey: namespace.key, namespace, ...read, previousOwner } as const;
     const source = { thread, state, epoch: state.epoch + 1, writer };
     return {
       claim: createClaim(state, source.epoch, writer, stored),
@@ -129,9 +139,15 @@ export class Claims {
   /** Prepares the claim of a new thread, which is created by the claim. */
   #deferNew(request: ClaimRequest): DeferredClaim {
     const { keySalt: salt = "", tenant = null } = request;
-    const emptyBranch = { branch: request.branch ?? "main", head: undefined, run: undefined, recovered: false };
+    const previousOwner = "new";
+    const emptyBranch = { branch: request.branch ?? "main", head: undefined, run: undefined, previousOwner } as const;
     return {
-      claim: createClaim({ seq: 0, checkpoint: 0, queued: 0, salt, tenant }, 1, request, emptyBranch),
+      claim: createClaim(
+        { seq: 0, checkpoint: 0, queued: 0, messages: 0, requests: 0, salt, tenant },
+        1,
+        request,
+        emptyBranch,
+      ),
       claimThread: ({ hasRun }) =>
         this.#rows.threads.find(request.thread) === undefined
           ? this.claim(request, { releasedEpoch: undefined, hasRun }).claimed
@@ -181,6 +197,9 @@ export class Claims {
       hasGraph: false,
       run: run === undefined ? undefined : { id: run.id, key: namespace?.run as number },
       queued: state.queued,
+      messages: state.messages,
+      requests: state.requests,
+      input: state.input,
       isReleased: false,
       mayHaveTakenMessages: run !== undefined && run.status !== "done" && run.status !== "cancelled",
       mayAwaitAnswers: run === undefined ? head !== undefined : run.status !== "done",
@@ -208,10 +227,10 @@ function refuseMissingBranch(
 }
 
 function createClaim(
-  state: Pick<ThreadState, "seq" | "checkpoint" | "queued" | "salt" | "tenant">,
+  state: Pick<ThreadState, "seq" | "checkpoint" | "queued" | "messages" | "requests" | "salt" | "tenant">,
   epoch: number,
   { graph, version, shape }: GraphVersion,
-  { branch, head, run, recovered }: Pick<StoredBranch, "branch" | "head" | "run" | "recovered">,
+  { branch, head, run, previousOwner }: Pick<StoredBranch, "branch" | "head" | "run" | "previousOwner">,
 ): Claim {
   return {
     epoch,
@@ -224,7 +243,9 @@ function createClaim(
       head === undefined ? { graph, version, shape } : { graph: head.graph, version: head.version, shape: head.shape },
     head: head === undefined ? undefined : toCheckpointRow(head),
     run,
-    recovered,
+    previousOwner,
     queued: state.queued,
+    messages: state.messages,
+    requests: state.requests,
   };
 }

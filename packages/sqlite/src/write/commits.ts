@@ -1,6 +1,6 @@
 /** Commits of runs. */
 
-import { type Commit, type RunRow, storeRules } from "@statewright/core/store";
+import { type Commit, type InputCounts, type RunRow, storeRules } from "@statewright/core/store";
 import type { Owner } from "../file/owner.ts";
 import type { Reader } from "../read/reader.ts";
 import type { Artifacts } from "./artifacts.ts";
@@ -9,6 +9,7 @@ import { advanceHead, type Fence, isRowUnchanged } from "./fence.ts";
 import type { Inbox } from "./inbox.ts";
 import { selectFold } from "./journal.ts";
 import type { LongTermTable } from "./long-term.ts";
+import type { Requests } from "./requests.ts";
 import type { WriterRows } from "./writer-rows.ts";
 
 /** Parts of a commit that are written by other aggregates. */
@@ -17,8 +18,13 @@ export interface CommitParts {
   readonly reader: Reader;
   readonly fence: Fence;
   readonly inbox: Inbox;
+  readonly requests: Requests;
   readonly artifacts: Artifacts;
   readonly longTerm: Pick<LongTermTable, "apply">;
+}
+
+function mayHandleRequests({ handledRequests, run }: Commit): boolean {
+  return handledRequests !== undefined || run?.status === "done" || run?.status === "cancelled";
 }
 
 /** Writes commits; call inside a transaction. */
@@ -31,8 +37,8 @@ export class Commits {
     this.#parts = parts;
   }
 
-  /** Writes a commit; returns the number of queued runs of the thread. Throws `fenced` for a lost claim. */
-  write(commit: Commit, claimed: ClaimedThread | undefined): number {
+  /** Writes a commit; returns the inputs that wait for its owner. Throws `fenced` for a lost claim. */
+  write(commit: Commit, claimed: ClaimedThread | undefined): InputCounts {
     const self = this.#parts.owner.getId();
     if (claimed === undefined || self === undefined || claimed.epoch !== commit.epoch)
       throw storeRules.createFencedError(commit);
@@ -50,7 +56,8 @@ export class Commits {
     claimed.head = newHead;
     if (commit.checkpoint !== undefined) claimed.hasGraph = true;
     cacheNamespace(claimed, state);
-    return claimed.queued;
+    const { queued, messages, requests } = claimed;
+    return { queued, messages, requests };
   }
 
   /** Reads the keys of a thread again after a rotation. */
@@ -99,6 +106,7 @@ export class Commits {
     for (const change of timers ?? []) this.#rows.timers.change(state.key, change);
     if (claimed.mayHaveTakenMessages || deliveredMessages !== undefined || rolledBackRun !== undefined)
       this.#parts.inbox.move(claimed, state, commit);
+    if (claimed.requests > 0 && mayHandleRequests(commit)) this.#parts.requests.handle(claimed, commit);
     for (const event of events ?? []) this.#rows.events.write(claimed, state.key, event);
     for (const artifact of commit.artifacts ?? []) this.#parts.artifacts.put(claimed, artifact);
     if (commit.longTerm !== undefined) this.#parts.longTerm.apply(commit.longTerm, storeRules.getLatestTime(commit));

@@ -73,7 +73,7 @@ export class DelayedRuns {
       const released = delayedRunRules.releaseDelayedRun(row, { at, newest, isBusy: busy });
       this.#put(delayed, released);
       this.disarm(row);
-      if (released.status === "queued") this.#rows.threads.countQueued(thread, 1);
+      if (released.status === "queued") this.#rows.threads.addInput(thread, "queued", 1);
       return [released];
     });
   }

@@ -1,6 +1,6 @@
 /** Fence of commits: checks the epoch of a claim, and writes the head of the thread where the row needs it. */
 
-import { type Commit, storeRules } from "@statewright/core/store";
+import { type Commit, type InputCounts, storeRules } from "@statewright/core/store";
 import type { Database } from "../driver/database.ts";
 import { threadHeadCheckpoint, threadHeadSeq, threadHeadTime } from "../read/thread-head.ts";
 import type { ClaimedThread, ThreadHead } from "./claimed-thread.ts";
@@ -11,11 +11,12 @@ function prepareStatements(db: Database) {
   return {
     fence: db.prepare<[number, number, number, number | null, number | null, number, number, number, number]>(
       "UPDATE threads SET seq = ?, checkpoint = ?, updated = max(updated, ?), graph = coalesce(?, graph), owner = ?" +
-        " WHERE key = ? AND epoch = ? AND owner = ? AND queued = ?",
+        " WHERE key = ? AND epoch = ? AND owner = ? AND input = ?",
     ),
-    queuedOfThread: db
-      .prepare<[number, number, number], number>("SELECT queued FROM threads WHERE key = ? AND epoch = ? AND owner = ?")
+    inputOfThread: db
+      .prepare<[number, number, number], number>("SELECT input FROM threads WHERE key = ? AND epoch = ? AND owner = ?")
       .pluck(),
+    countsOfThread: db.prepare<[number], InputCounts>("SELECT queued, messages, requests FROM threads WHERE key = ?"),
     headOfThread: db.prepare<[number], ThreadHead>(
       "SELECT " +
         threadHeadSeq +
@@ -42,14 +43,14 @@ export class Fence {
 
   /** Checks the epoch without a write to the row of the thread. */
   check(commit: Commit, claimed: ClaimedThread, self: number): void {
-    const queued = this.#sql.queuedOfThread.get(claimed.key, commit.epoch, self);
-    if (queued === undefined) throw storeRules.createFencedError(commit);
-    claimed.queued = queued;
+    const input = this.#sql.inputOfThread.get(claimed.key, commit.epoch, self);
+    if (input === undefined) throw storeRules.createFencedError(commit);
+    if (input !== claimed.input) Object.assign(claimed, this.#sql.countsOfThread.get(claimed.key), { input });
   }
 
   /**
-   * Checks the epoch and writes the head of the thread. A changed queue length is read again: enqueueing does not
-   * fence a run.
+   * Checks the epoch and writes the head of the thread. Changed inputs are counted again: an input
+   * does not fence a run.
    */
   checkAndWriteHead(
     commit: Commit,
@@ -60,7 +61,7 @@ export class Fence {
     const graph = commit.checkpoint === undefined ? null : claimed.writer.key;
     const owner = commit.release === true ? null : self;
     while (
-      this.#sql.fence.run(seq, checkpoint, updated, graph, owner, claimed.key, commit.epoch, self, claimed.queued)
+      this.#sql.fence.run(seq, checkpoint, updated, graph, owner, claimed.key, commit.epoch, self, claimed.input)
         .changes === 0
     )
       this.check(commit, claimed, self);

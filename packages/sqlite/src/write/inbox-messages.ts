@@ -57,20 +57,28 @@ export class InboxMessages {
     this.#sql.add.run(key, row.id, row.kind, row.at, row.deliveredTo ?? "", sum, messages);
   }
 
-  /** Marks messages as delivered to a run; ids that are not waiting are ignored. */
-  markTaken(namespace: InboxNamespace, ids: readonly string[], run: string): void {
+  /** Marks messages as delivered to a run, and returns their number; ids that are not waiting are ignored. */
+  markTaken(namespace: InboxNamespace, ids: readonly string[], run: string): number {
+    let count = 0;
     for (const id of ids) {
       const row = this.#sql.waiting.get(namespace.key, id);
-      if (row !== undefined) this.#setTaken(namespace, row, run);
+      if (row === undefined) continue;
+      this.#setTaken(namespace, row, run);
+      count += 1;
     }
+    return count;
   }
 
-  /** Marks all messages delivered to a run as waiting again, in their former order. */
-  restore(namespace: InboxNamespace, run: string): void {
+  /** Marks all messages delivered to a run as waiting again, in their former order; returns their number. */
+  restore(namespace: InboxNamespace, run: string): number {
+    let count = 0;
     for (const row of this.#sql.deliveredTo.all(namespace.key, run)) {
-      if (this.#sql.waiting.get(namespace.key, row.id) === undefined) this.#setTaken(namespace, row, undefined);
-      else this.#sql.dropOne.run(row.key);
+      if (this.#sql.waiting.get(namespace.key, row.id) === undefined) {
+        this.#setTaken(namespace, row, undefined);
+        count += 1;
+      } else this.#sql.dropOne.run(row.key);
     }
+    return count;
   }
 
   /** Deletes the messages delivered to a finished run. */

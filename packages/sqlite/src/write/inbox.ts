@@ -28,6 +28,7 @@ export class Inbox {
     const row: InboxMessage = { ...message, branch: namespace.name };
     const { key, name } = namespace;
     this.#rows.inboxMessages.write({ thread, key, name, cipher: this.#reader.ciphers.get(thread) }, row);
+    this.#rows.threads.addInput(state.key, "messages", 1);
     return row;
   }
 
@@ -41,10 +42,16 @@ export class Inbox {
     const inbox = { thread: claimed.id, key, name, cipher: claimed.cipher };
     const receiver = checkpoint?.row.run ?? run?.id;
     if (deliveredMessages !== undefined && receiver !== undefined) {
-      inboxMessages.markTaken(inbox, deliveredMessages, receiver);
+      this.#countMessages(claimed, -inboxMessages.markTaken(inbox, deliveredMessages, receiver));
       claimed.mayHaveTakenMessages = true;
     }
-    if (rolledBackRun !== undefined) inboxMessages.restore(inbox, rolledBackRun);
+    if (rolledBackRun !== undefined) this.#countMessages(claimed, inboxMessages.restore(inbox, rolledBackRun));
     if (run?.status === "done" || run?.status === "cancelled") inboxMessages.deleteTaken(key, run.id);
+  }
+
+  #countMessages(claimed: ClaimedThread, change: number): void {
+    if (change === 0) return;
+    this.#rows.threads.countOwn(claimed.key, "messages", change);
+    claimed.messages += change;
   }
 }

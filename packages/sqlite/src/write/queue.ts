@@ -57,13 +57,13 @@ export class Queue {
       throw storeRules.createRunExistsError(row);
     this.#rows.runs.insert({ key: state.key, cipher: this.#reader.ciphers.get(thread) }, namespace.key, row, 0);
     if (isDelayed) this.#delayed.arm(namespace.key, row, write.debounce);
-    else this.#rows.threads.countQueued(state.key, 1);
+    else this.#rows.threads.addInput(state.key, "queued", 1);
     return row;
   }
 
   /** Moves the due delayed runs into their queues; `getReleasedEpoch` as for {@link enqueue}. */
   enqueueDue(page: DuePage, getReleasedEpoch: (thread: string) => number | undefined): readonly RunRow[] {
-    return this.#delayed.enqueueDue(page, (thread, branch) => {
+    const moved = this.#delayed.enqueueDue(page, (thread, branch) => {
       try {
         this.#rows.threads.refuseLiveOwner(thread, this.#rows.threads.get(thread), getReleasedEpoch(thread));
         this.#checkIdle(thread, branch);
@@ -73,6 +73,11 @@ export class Queue {
         throw error;
       }
     });
+    for (const { status, thread, id } of moved) {
+      const state = status === "cancelled" ? this.#rows.threads.get(thread) : undefined;
+      if (state !== undefined && state.requests > 0) this.#dropRequests(thread, state.key, id);
+    }
+    return moved;
   }
 
   /** Creates the thread of a queued run. */
@@ -100,6 +105,14 @@ export class Queue {
     if (queued !== undefined) throw storeRules.createNotIdleError(queued);
   }
 
+  #dropRequests(thread: string, key: number, run: string): void {
+    const count = this.#rows.requests.handle(
+      { id: thread, cipher: this.#reader.ciphers.get(thread) },
+      (request) => request.run === run,
+    );
+    if (count > 0) this.#rows.threads.countOwn(key, "requests", -count);
+  }
+
   /** Cancels a queued run; false if the run is not queued. */
   dequeue(thread: string, id: string, { at, reason }: { readonly at: number; readonly reason: string }): boolean {
     const state = this.#rows.threads.find(thread);
@@ -110,8 +123,9 @@ export class Queue {
     const { startAt: _, ...rest } = row;
     const { more } = toRunPayload(this.#reader.ciphers.get(thread), { ...rest, reason });
     this.#rows.runs.cancelQueued(known.key, at, more);
-    if (known.status === "queued") this.#rows.threads.countQueued(state.key, -1);
+    if (known.status === "queued") this.#rows.threads.addInput(state.key, "queued", -1);
     else this.#delayed.disarm(row);
+    if (state.requests > 0) this.#dropRequests(thread, state.key, id);
     return true;
   }
 }

@@ -2,7 +2,7 @@
 
 import type { Store } from "@statewright/core";
 import { checkId } from "@statewright/core/adapter";
-import { type PruneWrite, storeRules, type ThreadRow, threadRules } from "@statewright/core/store";
+import { type PruneWrite, requestRules, storeRules, type ThreadRow, threadRules } from "@statewright/core/store";
 import { eraseSecurely } from "../file/erase-securely.ts";
 import type { StoreParts } from "../store-parts.ts";
 import type { LargeDeletion } from "./thread-deletion.ts";
@@ -19,6 +19,7 @@ export type StoreWrites = Pick<
   | "enqueueDue"
   | "dequeue"
   | "post"
+  | "request"
   | "delete"
   | "importThread"
   | "prune"
@@ -71,6 +72,10 @@ export function createStoreWrites(parts: StoreParts): StoreWrites {
     post: async (message) => {
       checkId("thread", message.thread);
       return await claims.writeWithDeferredClaim(message.thread, () => writer.inbox.post(message));
+    },
+    request: async (write) => {
+      requestRules.checkRequestWrite(write);
+      return await claims.writeWithDeferredClaim(write.thread, () => writer.requests.add(write));
     },
     delete: (id) => deleteThread(parts, id),
     importThread: async (threadExport) => {

@@ -73,10 +73,11 @@ export class ThreadImport {
     }
     const run = threadExport.run === undefined ? undefined : runKeys.get(threadExport.run);
     if (run !== undefined) runs.setNewestOfThread(key, run);
-    threads.countQueued(
-      key,
-      threadExport.runs.filter((run) => run.status === "queued" && !delayedRunRules.isDelayed(run)).length,
-    );
+    const queued = threadExport.runs.filter((each) => each.status === "queued" && !delayedRunRules.isDelayed(each));
+    threads.countOwn(key, "queued", queued.length);
+    const inboxes = threadExport.namespaces.flatMap(({ inbox }) => inbox);
+    threads.countOwn(key, "messages", inboxes.filter(({ deliveredTo }) => deliveredTo === undefined).length);
+    this.#insertRequests(thread, threadExport, { states, runKeys });
     const { seq, checkpoint, updatedAt: updated } = threadExport;
     threads.advance(key, { seq, checkpoint, updated });
   }
@@ -108,6 +109,22 @@ export class ThreadImport {
         keys.set(run.id, this.#rows.runs.insert({ key, cipher }, state.key, { ...run, thread: id }, 0));
     }
     return keys;
+  }
+
+  #insertRequests(
+    { key, cipher }: ImportedThread,
+    { requests = [] }: ThreadExport,
+    found: {
+      readonly states: ReadonlyMap<string, NamespaceState>;
+      readonly runKeys: ReadonlyMap<string, number>;
+    },
+  ): void {
+    for (const request of requests) {
+      const branch = found.states.get(request.branch)?.key;
+      const run = found.runKeys.get(request.run);
+      if (branch !== undefined && run !== undefined) this.#rows.requests.insert(cipher, request, { branch, run });
+    }
+    this.#rows.threads.countOwn(key, "requests", requests.filter(({ handled }) => handled !== true).length);
   }
 
   /** Inserts the rows of a namespace: effects, interrupts, timers and inbox messages. */

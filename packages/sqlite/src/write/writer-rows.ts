@@ -10,6 +10,7 @@ import { EventRows } from "../rows/event-rows.ts";
 import { GraphRows } from "../rows/graph-rows.ts";
 import { InterruptRows } from "../rows/interrupt-rows.ts";
 import { NamespaceRows } from "../rows/namespace-rows.ts";
+import type { RequestRows } from "../rows/request-rows.ts";
 import { RunRows } from "../rows/run-rows.ts";
 import { ThreadDetailRows } from "../rows/thread-details.ts";
 import { ThreadRows } from "../rows/thread-rows.ts";
@@ -30,6 +31,7 @@ export interface WriterRows {
   readonly timers: TimerRows;
   readonly events: EventRows;
   readonly inboxMessages: InboxMessages;
+  readonly requests: RequestRows;
 }
 
 export function createWriterRows(
@@ -61,5 +63,6 @@ export function createWriterRows(
     timers: new TimerRows(db),
     events: new EventRows(db),
     inboxMessages: new InboxMessages(db),
+    requests: reader.requests,
   };
 }

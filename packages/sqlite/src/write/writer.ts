@@ -17,6 +17,7 @@ import type { LongTermTable } from "./long-term.ts";
 import { NewThreads } from "./new-threads.ts";
 import { PrunedRanges } from "./pruned-ranges.ts";
 import { Queue } from "./queue.ts";
+import { Requests } from "./requests.ts";
 import { Retention } from "./retention.ts";
 import { ThreadDeletion } from "./thread-deletion.ts";
 import { ThreadImport } from "./thread-import.ts";
@@ -30,6 +31,7 @@ export interface Writer {
   readonly commits: Commits;
   readonly queue: Queue;
   readonly inbox: Inbox;
+  readonly requests: Requests;
   readonly forks: Forks;
   readonly threadImport: ThreadImport;
   readonly retention: Retention;
@@ -57,14 +59,17 @@ export function createWriter(
   const prunedRanges = new PrunedRanges(db);
   const rows = createWriterRows(db, { owner, reader, storeCipher, effects });
   const inbox = new Inbox(rows, reader);
+  const queue = new Queue(rows, reader);
+  const requests = new Requests(rows, { reader, queue });
   const { threads } = rows;
   return {
     threads,
     newThreads: new NewThreads(rows, reader),
     claims: new Claims(db, { rows, owner, reader }),
-    commits: new Commits(rows, { owner, reader, fence: new Fence(db), inbox, artifacts, longTerm }),
-    queue: new Queue(rows, reader),
+    commits: new Commits(rows, { owner, reader, fence: new Fence(db), inbox, requests, artifacts, longTerm }),
+    queue,
     inbox,
+    requests,
     forks: new Forks(rows, reader),
     threadImport: new ThreadImport(rows, { reader, prunedRanges, artifacts }),
     retention: new Retention(db, { reader, prunedRanges, eraser, effects }),

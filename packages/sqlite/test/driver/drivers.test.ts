@@ -70,7 +70,7 @@ describe.each(driverNames)("a file open through %s", (driver) => {
     onTestFinished(() => child.kill());
     await expect(child.claim("t")).rejects.toThrow("thread_busy");
     await store.close();
-    expect(await child.claim("t")).toMatchObject({ nextCheckpoint: 3, recovered: false });
+    expect(await child.claim("t")).toMatchObject({ nextCheckpoint: 3, previousOwner: "released" });
   });
 
   test("is backed up during writes, and the copy opens through the other driver [PK15]", async () => {

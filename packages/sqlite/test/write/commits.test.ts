@@ -244,7 +244,7 @@ describe("locked files", () => {
     const refused = expect(second).rejects.toMatchObject({ code: "thread_busy" });
     await Promise.resolve();
     world.turn();
-    expect(await again).toMatchObject({ epoch: a.epoch + 1, recovered: false });
+    expect(await again).toMatchObject({ epoch: a.epoch + 1, previousOwner: "released" });
     await refused;
   });
 

@@ -472,7 +472,11 @@ export const childNamespaceTests: readonly StoreTest[] = [
       await thread.commit("main/1:0", { effects: [createEffect({ step: 1, effect: "once", state: "started" })] });
       const next = await crash();
       const after = await startNamespaces(next, "t");
-      assertEqual([after.claim.recovered, after.claim.nextCheckpoint, after.claim.head?.id], [true, 3, 1], "the claim");
+      assertEqual(
+        [after.claim.previousOwner, after.claim.nextCheckpoint, after.claim.head?.id],
+        ["dead", 3, 1],
+        "the claim",
+      );
       assertEqual((await next.effects("t", "main/1:0")).length, 1, "the journal of the child namespace");
       await after.writeStep("main/1:0", [createDelta("n", "append", "[2]")], { parent: 2 });
       await after.writeStep("main/1:1", [createDelta("n", "append", "[3]")]);

@@ -65,8 +65,8 @@ export const queueTests: readonly StoreTest[] = [
       const write = (more = {}) =>
         new Promise<void>((resolve, reject) => {
           const { epoch } = held.claim;
-          store.commit({ thread: "t", branch: "main", epoch, seq: 9, ...more }, (failure, count) => {
-            queuedCount = count;
+          store.commit({ thread: "t", branch: "main", epoch, seq: 9, ...more }, (failure, counts) => {
+            queuedCount = counts?.queued;
             if (failure === undefined) resolve();
             else reject(failure);
           });
@@ -302,8 +302,8 @@ export const queueTests: readonly StoreTest[] = [
       );
       const claim = await next.claim(createClaimRequest("dead"));
       assertEqual(
-        [claim.recovered, claim.run?.status],
-        [true, "running"],
+        [claim.previousOwner, claim.run?.status],
+        ["dead", "running"],
         "the claim, with the stored status of the run",
       );
       await releaseThread(next, "dead", claim);

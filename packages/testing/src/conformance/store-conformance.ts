@@ -13,6 +13,7 @@ import { inboxTests } from "./inbox.ts";
 import { interruptTests } from "./interrupts.ts";
 import { longTermTests } from "./long-term.ts";
 import { queueTests } from "./queue.ts";
+import { requestTests } from "./requests.ts";
 import { scheduleTests } from "./schedules.ts";
 import {
   commitWrite,
@@ -47,8 +48,10 @@ export const storeConformance: readonly StoreTest[] = [
         nextSeq: 1,
         nextCheckpoint: 1,
         writtenBy: { graph: "g", version: 1, shape: "s1" },
-        recovered: false,
+        previousOwner: "new",
         queued: 0,
+        messages: 0,
+        requests: 0,
       },
       "the claim",
     );
@@ -126,7 +129,11 @@ export const storeConformance: readonly StoreTest[] = [
       await first.commit({ release: true });
 
       const idle = await claimForStart("t");
-      assertEqual([idle.claim.epoch, idle.claim.head?.id, idle.claim.recovered], [2, 1, false], "the next claim");
+      assertEqual(
+        [idle.claim.epoch, idle.claim.head?.id, idle.claim.previousOwner],
+        [2, 1, "released"],
+        "the next claim",
+      );
       await releaseThread(store, "t", idle.claim);
 
       for (const thread of ["t", "new"]) {
@@ -147,6 +154,61 @@ export const storeConformance: readonly StoreTest[] = [
         await releaseThread(peer, thread, claim);
         assertEqual((await claimForStart(thread)).claim.epoch, claim.epoch + 1, "the epoch of the next claim");
       }
+    },
+  ),
+
+  defineSharedStoreTest(
+    "a forced claim takes the thread of a live owner, whose next commit is fenced [PK2, F10, F15]",
+    async ({ store, peer }) => {
+      const first = await startThread(store, "t");
+      await first.writeStep(1);
+      const next = await peer();
+      await assertRejected(next.claim(createClaimRequest("t")), "thread_busy", "a free claim");
+      const claim = await next.claim(createClaimRequest("t", { claim: "force" }));
+      assertEqual(
+        [claim.epoch, claim.previousOwner, claim.head?.id, claim.run?.status],
+        [2, "displaced", 1, "running"],
+        "the forced claim",
+      );
+      await assertRejected(first.writeStep(2), "fenced", "the next commit of the displaced owner");
+      await assertRejected(
+        next.claim(createClaimRequest("t", { claim: "force" })),
+        "thread_busy",
+        "a forced claim by the store that holds the thread",
+      );
+      assertEqual((await next.thread("t"))?.status, "crashed", "the status of the run of the displaced owner");
+      await releaseThread(next, "t", claim);
+      const own = await store.claim(createClaimRequest("t"));
+      assertEqual([own.epoch, own.previousOwner], [3, "displaced"], "the claim of the owner that was displaced");
+    },
+  ),
+
+  defineSharedStoreTest("a claim names displaced owners until they are gone [PK2]", async ({ store, peer }) => {
+    const [first, second] = [await peer(), await peer()];
+    await startThread(first, "t");
+    const displacing = await second.claim(createClaimRequest("t", { claim: "force" }));
+    assertEqual(displacing.previousOwner, "displaced", "the first forced claim");
+    const claim = await store.claim(createClaimRequest("t", { claim: "force" }));
+    assertEqual([claim.epoch, claim.previousOwner], [3, "displaced"], "the second forced claim");
+    await releaseThread(store, "t", claim);
+    await second.close();
+    const living = await store.claim(createClaimRequest("t"));
+    assertEqual(living.previousOwner, "displaced", "the claim while the first owner lives");
+    await releaseThread(store, "t", living);
+    await first.close();
+    const free = await store.claim(createClaimRequest("t", { startsRun: true }));
+    assertEqual([free.epoch, free.previousOwner], [5, "released"], "the claim after both owners closed");
+  }),
+
+  defineSharedStoreTest(
+    "a forced claim of a new, a released and a dead thread names its previous owner [PK2]",
+    async ({ store, crash }) => {
+      const claimByForce = (owner: Store) => owner.claim(createClaimRequest("t", { claim: "force" }));
+      const first = await claimByForce(store);
+      assertEqual(first.previousOwner, "new", "the previous owner of a new thread");
+      await releaseThread(store, "t", first);
+      assertEqual((await claimByForce(store)).previousOwner, "released", "the previous owner of a released thread");
+      assertEqual((await claimByForce(await crash())).previousOwner, "dead", "the previous owner of a dead thread");
     },
   ),
 
@@ -205,8 +267,10 @@ export const storeConformance: readonly StoreTest[] = [
         writtenBy: { graph: "g", version: 1, shape: "s1" },
         head: 1,
         run: "r1",
-        recovered: false,
+        previousOwner: "released",
         queued: 0,
+        messages: 0,
+        requests: 0,
       },
       "the claim",
     );
@@ -214,23 +278,23 @@ export const storeConformance: readonly StoreTest[] = [
   }),
 
   defineSharedStoreTest(
-    "the thread of a crashed owner can be claimed and is marked as recovered",
+    "the thread of a crashed owner can be claimed and names the death of its previous owner",
     async ({ store, crash }) => {
       const first = await startThread(store, "t");
       await first.writeStep(1);
       const next = await crash();
       const claim = await next.claim(createClaimRequest("t"));
       assertEqual(
-        [claim.epoch, claim.recovered, claim.head, claim.run?.status],
-        [2, true, first.rows[0], "running"],
+        [claim.epoch, claim.previousOwner, claim.head, claim.run?.status],
+        [2, "dead", first.rows[0], "running"],
         "the claim",
       );
       await assertRejected(next.claim(createClaimRequest("t")), "thread_busy", "a second claim after the takeover");
       await releaseThread(next, "t", claim);
       assertEqual(
-        (await next.claim(createClaimRequest("t"))).recovered,
-        false,
-        "the recovered flag after the new owner released the thread",
+        (await next.claim(createClaimRequest("t"))).previousOwner,
+        "released",
+        "the previous owner after the new owner released the thread",
       );
     },
   ),
@@ -574,6 +638,7 @@ export const storeConformance: readonly StoreTest[] = [
   ...scheduleTests,
   ...longTermTests,
   ...inboxTests,
+  ...requestTests,
   ...eventTests,
   ...threadMoveTests,
   ...threadTests,
@@ -1057,8 +1122,8 @@ export const storeConformance: readonly StoreTest[] = [
       });
       const claim = await next.claim(createClaimRequest("t"));
       assertEqual(
-        [claim.recovered, claim.nextSeq, claim.head?.id, claim.run?.id],
-        [true, 4, 1, "r1"],
+        [claim.previousOwner, claim.nextSeq, claim.head?.id, claim.run?.id],
+        ["dead", 4, 1, "r1"],
         "the claim after the crash",
       );
     },
@@ -1199,7 +1264,7 @@ export const storeConformance: readonly StoreTest[] = [
       await assertRejected(store.threads(), "store_closed", "threads");
       await assertRejected(store.head("t"), "store_closed", "head");
       const claim = await next.claim(createClaimRequest("t"));
-      assertEqual([claim.recovered, claim.head?.id], [false, 1], "the claim after the close");
+      assertEqual([claim.previousOwner, claim.head?.id], ["released", 1], "the claim after the close");
     },
   ),
 ];

@@ -42,9 +42,9 @@ export function crashPoints(store: Store, onPoint: (name: string) => void = cras
     commit: (commit, onCommitted) => {
       const nth = ++commits;
       onPoint(`before commit ${nth}`);
-      store.commit(commit, (failure, queued) => {
+      store.commit(commit, (failure, counts) => {
         onPoint(`after commit ${nth}`);
-        onCommitted(failure, queued);
+        onCommitted(failure, counts);
         onPoint(`reported commit ${nth}`);
       });
     },

@@ -103,12 +103,12 @@ export function addCommitPoints(store: Store, { alive, point, recordAnswer }: Co
       const description = describeCommit(commit);
       point(`before the commit of ${description}`);
       if (!alive()) return;
-      store.commit(commit, (failure, queued) => {
+      store.commit(commit, (failure, counts) => {
         if (!alive()) return;
         if (failure === undefined)
           for (const row of commit.interrupts ?? []) if (isAnswer(row)) recordAnswer(toAnswerEffect(row));
         point(`after the commit of ${description}`);
-        if (alive()) onCommitted(failure, queued);
+        if (alive()) onCommitted(failure, counts);
       });
     },
   });

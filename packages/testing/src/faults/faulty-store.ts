@@ -1,7 +1,7 @@
 /** Store with planned faults in commits, claims or reads. */
 import { StatewrightError, type Store, type World } from "@statewright/core";
 import { systemWorld } from "@statewright/core/adapter";
-import type { Commit } from "@statewright/core/store";
+import type { Commit, InputCounts } from "@statewright/core/store";
 import { wrapStore } from "../wrap-store.ts";
 import { createFaultCounter, type FaultPlan } from "./fault-plan.ts";
 
@@ -24,8 +24,8 @@ export interface StoreFaults extends FaultPlan {
 
 /** Commit whose callback has not been called yet. */
 interface PendingCommit {
-  readonly notify: (failure?: StatewrightError, queued?: number) => void;
-  outcome: { readonly failure: StatewrightError | undefined; readonly queued: number | undefined } | undefined;
+  readonly notify: (failure?: StatewrightError, counts?: InputCounts) => void;
+  outcome: { readonly failure: StatewrightError | undefined; readonly counts: InputCounts | undefined } | undefined;
 }
 
 /** Returns the store with planned faults. */
@@ -56,12 +56,12 @@ function createStoreWithCommitFaults(inner: Store, plan: StoreFaults, shouldFail
   function finishCommit(
     commit: PendingCommit,
     failure: StatewrightError | undefined,
-    queued: number | undefined,
+    counts: InputCounts | undefined,
   ): void {
-    commit.outcome = { failure, queued };
+    commit.outcome = { failure, counts };
     while (pendingCommits[0]?.outcome !== undefined) {
       const first = pendingCommits.shift();
-      first?.notify(first.outcome?.failure, first.outcome?.queued);
+      first?.notify(first.outcome?.failure, first.outcome?.counts);
     }
   }
 
@@ -69,9 +69,9 @@ function createStoreWithCommitFaults(inner: Store, plan: StoreFaults, shouldFail
     commit: (commit, onCommitted) => {
       const pending: PendingCommit = { notify: onCommitted, outcome: undefined };
       pendingCommits.push(pending);
-      const finish = (failure?: StatewrightError, queued?: number): void => {
-        if (notifyAfterMs === undefined) finishCommit(pending, failure, queued);
-        else world.schedule.after(notifyAfterMs, () => finishCommit(pending, failure, queued));
+      const finish = (failure?: StatewrightError, counts?: InputCounts): void => {
+        if (notifyAfterMs === undefined) finishCommit(pending, failure, counts);
+        else world.schedule.after(notifyAfterMs, () => finishCommit(pending, failure, counts));
       };
       const isFaulty = shouldFail();
       if (isFaulty && hang) inner.commit(commit, () => undefined);

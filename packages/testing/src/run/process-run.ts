@@ -41,7 +41,7 @@ export function startProcessRun(inner: Store, world: World): ProcessRun {
         ),
       ),
     commit: (commit, onCommitted) =>
-      enqueueWork(() => inner.commit(commit, (failure, queued) => enqueueWork(() => onCommitted(failure, queued)))),
+      enqueueWork(() => inner.commit(commit, (failure, counts) => enqueueWork(() => onCommitted(failure, counts)))),
   });
 
   const schedule: Schedule = {

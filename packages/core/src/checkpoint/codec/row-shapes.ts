@@ -10,6 +10,7 @@ import type { EventRow } from "../event.ts";
 import type { GraphVersion, PrunedDelta } from "../export/thread-export.ts";
 import type { InboxMessage } from "../inbox-message.ts";
 import type { EffectAttempt, EffectRow, EffectUsage, InterruptRow } from "../journal.ts";
+import type { RunRequest } from "../run-request.ts";
 import { type TimerRow, timerKinds } from "../timer.ts";
 
 type Check = (value: unknown) => boolean;
@@ -170,6 +171,19 @@ export const inboxMessageShape: RowShape<InboxMessage> = {
   deliveredTo: checkOptional(isName),
   messages: isText,
   at: isTime,
+};
+
+export const requestShape: RowShape<RunRequest> = {
+  id: isName,
+  branch: isName,
+  run: isName,
+  kind: checkOneOf(["cancel", "pause"] satisfies RunRequest["kind"][]),
+  reason: checkOptional(isText),
+  by: checkOptional(isText),
+  until: checkOptional(isTime),
+  key: checkOptional(isName),
+  at: isTime,
+  handled: checkOptional(isFlag),
 };
 
 export const artifactShape: RowShape<ArtifactRow> = {

@@ -37,11 +37,27 @@ export function checkExport(exported: ThreadExport, refuse: (what: string) => Er
     if (!versions.delete(toVersionKey(outline)))
       throw refuse(`the outline of graph "${outline.graph}", version ${outline.version}, is unused or occurs twice`);
   }
+  checkRequests(exported, refuse);
   let last = 0;
   for (const { seq, branch } of exported.events) {
     if (seq <= last || seq > exported.seq || !namespaces.has(branch))
       throw refuse(`event ${seq} is out of order or on a missing namespace`);
     last = seq;
+  }
+}
+
+function checkRequests({ requests = [], runs }: ThreadExport, refuse: (what: string) => Error): void {
+  const branches = new Map(runs.map(({ id, branch }) => [id, branch]));
+  const names = new Set<string>();
+  for (const { id, run, branch, kind, key, handled } of requests) {
+    checkId("request", id);
+    if (branches.get(run) !== branch) throw refuse(`the request "${id}" is about a missing run`);
+    const unique = [`id ${id}`, ...(key === undefined ? [] : [`key ${key}`])];
+    if (handled !== true) unique.push(`kind ${kind} of the run ${run}`);
+    for (const name of unique) {
+      if (names.has(name)) throw refuse(`two requests have the ${name}`);
+      names.add(name);
+    }
   }
 }
 

@@ -18,11 +18,13 @@ import {
   isName,
   prunedDeltaShape,
   type RowShape,
+  requestShape,
   runShape,
   timerShape,
   writtenByShape,
 } from "../codec/row-shapes.ts";
 import { parseOutline } from "../codec/saved-outline.ts";
+import type { RunRequest } from "../run-request.ts";
 import { checkExport } from "./check-export.ts";
 import { createLineSummary, exportFormat, exportVersion } from "./export-format.ts";
 import type {
@@ -34,7 +36,10 @@ import type {
   ThreadExport,
 } from "./thread-export.ts";
 
-type Header = Omit<ThreadExport, "namespaces" | "runs" | "events" | "artifacts" | "outlines" | "writtenBy"> & {
+type Header = Omit<
+  ThreadExport,
+  "namespaces" | "runs" | "requests" | "events" | "artifacts" | "outlines" | "writtenBy"
+> & {
   readonly by: ThreadExport["writtenBy"];
 };
 type NamespaceHeader = Pick<NamespaceExport, "name" | "from" | "run" | "awaited">;
@@ -232,7 +237,8 @@ function parseHeader(
 type MutableRows<Image> = {
   -readonly [Field in keyof Image]: Image[Field] extends readonly (infer Row)[] ? Row[] : Image[Field];
 };
-type MutableExport = Omit<MutableRows<ThreadExport>, "namespaces" | "outlines"> & {
+type MutableExport = Omit<MutableRows<ThreadExport>, "namespaces" | "outlines" | "requests"> & {
+  requests?: RunRequest[];
   namespaces: MutableRows<NamespaceExport>[];
   outlines: OutlineExport[];
 };
@@ -252,6 +258,9 @@ function addRecord(exported: MutableExport, record: unknown, lineNumber: number)
       return;
     case "outline":
       exported.outlines.push(parseRow(outlineShape, value, lineNumber));
+      return;
+    case "request":
+      exported.requests = [...(exported.requests ?? []), parseRow(requestShape, value, lineNumber)];
       return;
     case "event":
       exported.events.push(parseRow(eventShape, value, lineNumber));

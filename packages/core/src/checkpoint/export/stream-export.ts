@@ -61,6 +61,7 @@ function* listRowLines({
   events,
   artifacts: _,
   outlines = [],
+  requests = [],
   writtenBy,
   ...thread
 }: ThreadExport): Generator<string, void> {
@@ -76,6 +77,7 @@ function* listRowLines({
     for (const timer of timers) yield toLine("timer", { timer });
     for (const inboxMessage of inbox) yield toLine("inboxMessage", { inboxMessage });
   }
+  for (const request of requests) yield toLine("request", { request });
   for (const event of events) yield toLine("event", { event });
 }
 

@@ -10,6 +10,7 @@ import type { CheckpointRow, DeltaRow, RunRow } from "../checkpoint.ts";
 import type { EventRow } from "../event.ts";
 import type { InboxMessage } from "../inbox-message.ts";
 import type { EffectRow, InterruptRow } from "../journal.ts";
+import type { RunRequest } from "../run-request.ts";
 import type { TimerRow } from "../timer.ts";
 
 /** Writer of a thread or checkpoint: graph name, version and shape fingerprint. */
@@ -92,6 +93,8 @@ export interface ThreadExport {
   readonly run: string | undefined;
   readonly namespaces: readonly NamespaceExport[];
   readonly runs: readonly RunRow[];
+  /** Requests of runs, oldest first. */
+  readonly requests?: readonly RunRequest[] | undefined;
   /** Durable events, except checkpoints. */
   readonly events: readonly EventRow[];
   /** In the order of writing. */

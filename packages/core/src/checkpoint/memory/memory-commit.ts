@@ -16,9 +16,11 @@ import {
   getLatestTime,
   getNewNamespaceParent,
 } from "../rules.ts";
+import type { InputCounts } from "../run-request.ts";
 import type { Commit } from "../store.ts";
 import { appendCheckpoint } from "./memory-checkpoints.ts";
 import { closeInterrupts, putInterrupt } from "./memory-interrupts.ts";
+import { countInputs, handleRequests } from "./memory-requests.ts";
 import { findRunByKey } from "./memory-runs.ts";
 import {
   createNamespace,
@@ -32,8 +34,8 @@ import {
 } from "./memory-thread.ts";
 import { changeTimer } from "./memory-timers.ts";
 
-/** Checks a commit completely before any change: a refused commit has no effect. Returns the number of queued runs. */
-export function applyCommit(threads: Threads, self: Owner, commit: Commit): number {
+/** Checks a commit completely before any change: a refused commit has no effect. Returns the waiting inputs. */
+export function applyCommit(threads: Threads, self: Owner, commit: Commit): InputCounts {
   const thread = threads.get(commit.thread);
   if (thread?.writer === undefined || thread.owner !== self || thread.epoch !== commit.epoch)
     throw createFencedError(commit);
@@ -70,13 +72,14 @@ export function applyCommit(threads: Threads, self: Owner, commit: Commit): numb
   thread.events.push(...(commit.events ?? []));
   for (const artifact of commit.artifacts ?? []) putArtifact(thread.artifacts, artifact);
   for (const change of commit.timers ?? []) changeTimer(thread.id, namespace, change);
-  if (namespace.inbox.length > 0) namespace.inbox = applyToInbox(namespace.inbox, commit);
+  if (namespace.inbox.length > 0) changeInbox(thread, namespace, applyToInbox(namespace.inbox, commit));
+  handleRequests(thread, commit);
   if (namespace.inbox.length > 0 && commit.rolledBackRun !== undefined) threads.eventThreads.add(thread.id);
   if (commit.longTerm !== undefined) threads.longTerm.apply(commit.longTerm, getLatestTime(commit));
   thread.seq = Math.max(thread.seq, commit.seq);
   thread.updatedAt = Math.max(thread.updatedAt, getChangeTime(commit));
   if (commit.release === true) thread.owner = undefined;
-  return thread.queued;
+  return countInputs(thread);
 }
 
 /** Checks the names of rows: a database maps different lone surrogates to the same bytes. */
@@ -129,14 +132,21 @@ function foldJournal(namespace: StoredNamespace, step: number): void {
   }
 }
 
+/** Replaces the inbox of a branch, and counts its waiting messages. */
+function changeInbox(thread: Thread, namespace: StoredNamespace, inbox: readonly InboxMessage[]): void {
+  if (inbox === namespace.inbox) return;
+  thread.messages += listWaiting(inbox).length - listWaiting(namespace.inbox).length;
+  namespace.inbox = inbox;
+}
+
 /** Adds a message to the inbox of a branch, once per message id. */
 export function postMessage(threads: Threads, { thread: id, branch, ...message }: InboxMessageWrite): InboxMessage {
   checkId("inbox message", message.id);
-  const { namespace } = getBranch(threads, id, branch);
+  const { thread, namespace } = getBranch(threads, id, branch);
   const known = listWaiting(namespace.inbox).find((waiting) => waiting.id === message.id);
   if (known !== undefined) return known;
   const row = { ...message, branch: namespace.name };
-  namespace.inbox = [...namespace.inbox, row];
+  changeInbox(thread, namespace, [...namespace.inbox, row]);
   if (row.kind === "event") threads.eventThreads.add(id);
   return row;
 }

@@ -42,6 +42,7 @@ export function toThreadExport(
     namespaces,
     runs: [...thread.runs.values()].toSorted((one, other) => one.nth - other.nth).map(({ row }) => row),
     events: [...thread.events],
+    ...(thread.requests.length === 0 ? {} : { requests: thread.requests }),
     artifacts: bodies === "omit" ? thread.artifacts.rows.map((row) => ({ row })) : toArtifactExports(thread.artifacts),
   };
 }
@@ -96,6 +97,10 @@ export function insertThread(threads: Threads, exported: ThreadExport): void {
     if (body !== undefined) putArtifact(thread.artifacts, { row, body });
   }
   thread.queued = exported.runs.filter((run) => run.status === "queued" && !isDelayed(run)).length;
+  const inboxes = exported.namespaces.flatMap(({ inbox }) => inbox);
+  thread.messages = inboxes.filter(({ deliveredTo }) => deliveredTo === undefined).length;
+  thread.requests = exported.requests ?? [];
+  if (thread.requests.length > 0) threads.requestThreads.add(thread.id);
   thread.seq = exported.seq;
   thread.checkpoint = exported.checkpoint;
   thread.run = exported.run;

@@ -3,6 +3,7 @@ import { checkId } from "../../base/ids.ts";
 import type { RunRow, RunStatus } from "../checkpoint.ts";
 import { type ClaimablePage, getClaimableKind, isAtRest } from "../claimable.ts";
 import { isDelayed, toStartTimer } from "../delayed-run.ts";
+import { isAtRestForRequest } from "../request-rules.ts";
 import {
   checkClaimablePage,
   checkRunCountFilter,
@@ -25,6 +26,7 @@ import type {
 import { checkParties, checkTenant, toStatusCounts, toThreadDetails } from "../thread-rules.ts";
 import { toStartTimerId } from "../timer.ts";
 import { saveOutline } from "./memory-export.ts";
+import { endRequests, listOpenRequests } from "./memory-requests.ts";
 import {
   createNamespace,
   createThread,
@@ -104,6 +106,7 @@ export function dequeueRun(thread: Thread | undefined, id: string, endedAt: numb
   thread.runs.set(id, { ...run, row: { ...row, status: "cancelled", endedAt, reason } });
   if (startAt === undefined) thread.queued -= 1;
   else thread.namespaces.get(row.branch)?.timers.delete(toStartTimerId(id));
+  endRequests(thread, ({ run: requested }) => requested === id);
   return true;
 }
 
@@ -166,7 +169,9 @@ export function listClaimable(threads: Threads, page: ClaimablePage): readonly R
   const found =
     kind === "notified"
       ? listNotified(threads)
-      : [...threads.values()].flatMap((thread) => listClaimableOfThread(thread, kind));
+      : kind === "requested"
+        ? listRequested(threads)
+        : [...threads.values()].flatMap((thread) => listClaimableOfThread(thread, kind));
   return found
     .filter(({ nth }) => nth > start)
     .sort((one, other) => one.nth - other.nth)
@@ -199,6 +204,25 @@ function listNotified(threads: Threads): readonly NumberedRun[] {
       const run = name === undefined ? undefined : thread.runs.get(name);
       return run !== undefined && isAtRest(run.row) ? [{ nth: run.nth, row: run.row }] : [];
     });
+  });
+}
+
+/**
+ * Lists the first run at rest with a request of each thread. Reads only the threads with requests, and forgets the
+ * others.
+ */
+function listRequested(threads: Threads): readonly NumberedRun[] {
+  return [...threads.requestThreads].flatMap((id) => {
+    const thread = threads.get(id);
+    const open = thread === undefined ? [] : listOpenRequests(thread);
+    if (open.length === 0) threads.requestThreads.delete(id);
+    if (thread === undefined || thread.owner?.alive === true) return [];
+    const found = open.flatMap(({ run: name }) => {
+      const run = thread.runs.get(name);
+      const row = run === undefined ? undefined : toEffectiveRun(thread, run);
+      return run !== undefined && row !== undefined && isAtRestForRequest(row) ? [{ nth: run.nth, row }] : [];
+    });
+    return found.toSorted((one, other) => one.nth - other.nth).slice(0, 1);
   });
 }
 

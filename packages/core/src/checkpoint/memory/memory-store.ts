@@ -5,10 +5,12 @@
  */
 import type { StatewrightError } from "../../base/errors.ts";
 import { checkId } from "../../base/ids.ts";
+import { checkChoice } from "../../base/options.ts";
 import { createMemoryLongTerm } from "../../long-term/memory-long-term.ts";
 import { checkVectors } from "../../long-term/rules.ts";
 import type { LongTermVectors } from "../../long-term/vectors.ts";
 import { toVersionKey } from "../export/list-graph-versions.ts";
+import type { PreviousOwner } from "../previous-owner.ts";
 import {
   checkKeys,
   createBusyError,
@@ -17,8 +19,9 @@ import {
   createUnknownBranchError,
   createUnknownThreadError,
 } from "../rules.ts";
+import type { HintKind, InputCounts } from "../run-request.ts";
 import type { ScheduleRow } from "../schedule.ts";
-import type { Claim, ClaimRequest, Schedules, Store, StoreReads } from "../store.ts";
+import type { Claim, ClaimRequest, Commit, Ownership, Schedules, Store, StoreReads } from "../store.ts";
 import { checkParties, checkTenant, toThreadDetails } from "../thread-rules.ts";
 import { createCrashedError } from "./crashed-error.ts";
 import { listEvents, listHistory, loadChannels, toCheckpointRow } from "./memory-checkpoints.ts";
@@ -26,7 +29,10 @@ import { applyCommit, listWaiting, postMessage } from "./memory-commit.ts";
 import { enqueueDueRuns, replaceDebounced } from "./memory-delayed.ts";
 import { insertThread, saveOutline, toThreadExport } from "./memory-export.ts";
 import { forkBranch } from "./memory-fork.ts";
+import { createMemoryHints } from "./memory-hints.ts";
 import { listOpenInterrupts } from "./memory-interrupts.ts";
+import { requestRun } from "./memory-request-run.ts";
+import { countInputs, listOpenRequests } from "./memory-requests.ts";
 import { pruneMemoryThread } from "./memory-retention.ts";
 import { countRuns, dequeueRun, enqueueRun, findRun, listClaimable, listRuns, matches } from "./memory-runs.ts";
 import { listSchedules, putSchedule } from "./memory-schedules.ts";
@@ -66,21 +72,28 @@ export interface MemoryStoreOptions {
    * differ. Default: none, so that due times follow the world of each run.
    */
   readonly now?: () => number;
+  /** Owner of the work on the threads, for all owners of the store. Default: `store`. */
+  readonly ownership?: Ownership;
 }
 
 /** Creates a store that exists as long as this process. Throws `invalid_option`. */
 export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
-  checkKeys("memoryStore", options, ["longTerm", "now"]);
+  checkKeys("memoryStore", options, ["longTerm", "now", "ownership"]);
   checkVectors("memoryStore", options.longTerm);
+  const { ownership = "store" } = options;
+  checkChoice("memoryStore", { ownership }, ["store", "orchestrator"]);
   const threads = Object.assign(new Map<string, Thread>(), {
     runCount: 0,
     ownerCount: 0,
     interruptCount: 0,
     eventThreads: new Set<string>(),
+    requestThreads: new Set<string>(),
+    hints: createMemoryHints(),
     outlines: new Map<string, string>(),
     longTerm: createMemoryLongTerm(),
     schedules: new Map<string, ScheduleRow>(),
     snapshots: new Set<SavedThreads>(),
+    ownership,
     now: options.now,
   });
   return createOwner(threads, options.longTerm);
@@ -89,15 +102,17 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
 function createOwner(threads: Threads, vectors: LongTermVectors | undefined): MemoryStore {
   const self: Owner = { alive: true, crashed: false };
   threads.ownerCount += 1;
-  const queue = createWriteQueue(self);
+  const queue = createWriteQueue(self, threads.hints.report);
   return {
     name: "memory",
+    ownership: threads.ownership,
     get local() {
       return threads.ownerCount === 1;
     },
     ...(threads.now === undefined ? {} : { now: createClockRead(threads.now, self) }),
     ...createReads({ find: (id) => threads.get(id), all: () => threads }, self),
     ...createSnapshots(threads, self),
+    watch: threads.hints.watch,
     ...createWrites(threads, self, queue),
     longTerm: createLongTermStore(threads, { self, queue, vectors }),
     schedules: createSchedules(threads, self, queue),
@@ -137,7 +152,8 @@ interface WriteQueue {
   clear(): void;
 }
 
-function createWriteQueue(self: Owner): WriteQueue {
+/** Creates the queue of an owner; `onFlushed` is called after each group of writes and its callbacks. */
+function createWriteQueue(self: Owner, onFlushed: () => void): WriteQueue {
   let jobs: { work(): void; onCommitted: OnCommitted }[] = [];
   const queue: WriteQueue = {
     add: (work, onCommitted) => {
@@ -161,6 +177,7 @@ function createWriteQueue(self: Owner): WriteQueue {
       group.forEach(({ onCommitted }, index) => {
         onCommitted(outcomes[index]);
       });
+      onFlushed();
     },
     clear: () => {
       jobs = [];
@@ -193,7 +210,7 @@ function createClockRead(now: () => number, self: Owner): () => Promise<number> 
   return () => read(self, now);
 }
 
-type MemoryReads = Required<StoreReads> & Pick<Store, "claimable" | "exportThread" | "vacuum">;
+type MemoryReads = Required<StoreReads> & Pick<Store, "claimable" | "countInputs" | "exportThread" | "vacuum">;
 
 function createReads({ find, all }: ThreadSource, self: Owner): Omit<MemoryReads, "name"> {
   return {
@@ -209,6 +226,7 @@ function createReads({ find, all }: ThreadSource, self: Owner): Omit<MemoryReads
     runs: (filter = {}) => read(self, () => listRuns(all(), filter)),
     countRuns: (filter = {}) => read(self, () => countRuns(all(), filter)),
     claimable: (page) => read(self, () => listClaimable(all(), page)),
+    countInputs: (ids) => read(self, () => ids.map((id) => countInputs(find(id)))),
     checkpoint: (id, checkpoint) =>
       read(self, () => toCheckpointRow(find(id)?.checkpoints.get(checkpoint)?.checkpoint)),
     writtenBy: (id, checkpoint) => read(self, () => find(id)?.checkpoints.get(checkpoint)?.writtenBy),
@@ -228,6 +246,7 @@ function createReads({ find, all }: ThreadSource, self: Owner): Omit<MemoryReads
       read(self, () => [...(find(id)?.namespaces.get(name)?.interrupts.values() ?? [])].map(({ row }) => row)),
     openInterrupts: (filter = {}) => read(self, () => listOpenInterrupts(all(), filter)),
     inbox: (id, name) => read(self, () => listWaiting(find(id)?.namespaces.get(name)?.inbox ?? [])),
+    requests: (id) => read(self, () => listOpenRequests(find(id) ?? { requests: [] })),
     events: (id, page) => read(self, () => listEvents(find(id), page)),
     namespaces: (id, kind) => read(self, () => listNamespaces(find(id), kind)),
     supersteps: (id, page) => read(self, () => listTimeline(find(id), page)),
@@ -257,6 +276,7 @@ type StoreWrites = Pick<
   | "enqueueDue"
   | "dequeue"
   | "post"
+  | "request"
   | "branch"
   | "delete"
   | "importThread"
@@ -264,29 +284,38 @@ type StoreWrites = Pick<
 >;
 
 function createWrites(threads: Threads, self: Owner, { add, write: enqueue }: WriteQueue): StoreWrites {
-  const write = <Value>(thread: string, work: () => Value): Promise<Value> =>
+  const write = <Value>(thread: string, work: () => Value, kind: HintKind = "change"): Promise<Value> =>
     enqueue(() => {
       saveForSnapshots(threads, thread);
-      return work();
+      const value = work();
+      threads.hints.record(thread, kind);
+      return value;
     });
   return {
     createThread: (put) => write(put.thread, () => putThread(threads, put)),
     updateThread: (id, patch) => write(id, () => patchThread(threads, id, patch)),
     claim: (request) => write(request.thread, () => claimThread(threads, self, request)),
     commit: (commit, onCommitted) => {
-      let queued: number | undefined;
+      let counts: InputCounts | undefined;
       add(
         () => {
           saveForSnapshots(threads, commit.thread);
-          queued = applyCommit(threads, self, commit);
+          counts = applyCommit(threads, self, commit);
+          if (isVisible(commit)) threads.hints.record(commit.thread, "change");
         },
-        (failure) => onCommitted(failure, queued),
+        (failure) => onCommitted(failure, counts),
       );
     },
-    enqueue: (put) => write(put.thread, () => replaceDebounced(threads, put) ?? enqueueRun(threads, put)),
-    enqueueDue: (page) => enqueue(() => enqueueDueRuns(threads, page)),
-    dequeue: (id, run, { at, reason }) => write(id, () => dequeueRun(threads.get(id), run, at, reason)),
-    post: (message) => write(message.thread, () => postMessage(threads, message)),
+    enqueue: (put) => write(put.thread, () => replaceDebounced(threads, put) ?? enqueueRun(threads, put), "input"),
+    enqueueDue: (page) =>
+      enqueue(() => {
+        const moved = enqueueDueRuns(threads, page);
+        for (const { thread } of moved) threads.hints.record(thread, "input");
+        return moved;
+      }),
+    dequeue: (id, run, { at, reason }) => write(id, () => dequeueRun(threads.get(id), run, at, reason), "input"),
+    post: (message) => write(message.thread, () => postMessage(threads, message), "input"),
+    request: (request) => write(request.thread, () => requestRun(threads, request), "input"),
     branch: (fork) => write(fork.thread, () => forkBranch(threads, fork)),
     delete: (id) =>
       write(id, () => {
@@ -300,6 +329,11 @@ function createWrites(threads: Threads, self: Owner, { add, write: enqueue }: Wr
       }),
     prune: (prune) => write(prune.thread, () => pruneMemoryThread(getThread(threads, prune.thread), prune)),
   };
+}
+
+/** Returns true for a commit that lists show: journal rows alone are none. */
+function isVisible({ checkpoint, run, interrupts }: Commit): boolean {
+  return checkpoint !== undefined || run !== undefined || interrupts !== undefined;
 }
 
 function createLongTermStore(
@@ -335,7 +369,8 @@ function claimThread(threads: Threads, self: Owner, request: ClaimRequest): Clai
   if (request.branch !== undefined) checkId("branch", request.branch);
   const known = threads.get(request.thread);
   if (known === undefined && request.mustExist === true) throw createUnknownThreadError(request.thread);
-  if (known?.owner?.alive === true) throw createBusyError(request.thread);
+  if (known?.owner?.alive === true && (known.owner === self || request.claim !== "force"))
+    throw createBusyError(request.thread);
   const writer = { graph, version, shape };
   const { thread: id, branch: headBranch = "main", keySalt = "", tenant, owner } = request;
   checkParties("run", { tenant, owner });
@@ -351,7 +386,7 @@ function claimThread(threads: Threads, self: Owner, request: ClaimRequest): Clai
   }
   threads.set(thread.id, thread);
   saveOutline(threads, writer, request.outline);
-  const recovered = thread.owner !== undefined;
+  const previousOwner = known === undefined ? "new" : replaceOwner(known);
   thread.owner = self;
   thread.writer = writer;
   thread.writtenBy ??= writer;
@@ -367,8 +402,16 @@ function claimThread(threads: Threads, self: Owner, request: ClaimRequest): Clai
     writtenBy: head?.writtenBy ?? writer,
     head: toCheckpointRow(head?.checkpoint),
     run: namespace.run === undefined ? undefined : thread.runs.get(namespace.run)?.row,
-    recovered,
-    queued: thread.queued,
+    previousOwner,
+    ...countInputs(thread),
     ...(threads.now === undefined ? {} : { at: threads.now() }),
   };
+}
+
+/** Records a displaced owner of a thread; returns the kind of the previous owner. */
+function replaceOwner(thread: Thread): PreviousOwner {
+  const { owner } = thread;
+  thread.displaced = [...thread.displaced, ...(owner === undefined ? [] : [owner])].filter(({ alive }) => alive);
+  if (thread.displaced.length > 0) return "displaced";
+  return owner === undefined ? "released" : "dead";
 }

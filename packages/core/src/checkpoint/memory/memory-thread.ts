@@ -20,10 +20,12 @@ import {
   createUnknownThreadError,
   isChildNamespace,
 } from "../rules.ts";
+import type { RunRequest } from "../run-request.ts";
 import type { ScheduleRow } from "../schedule.ts";
-import type { CheckpointWithDeltas } from "../store.ts";
+import type { CheckpointWithDeltas, Ownership } from "../store.ts";
 import type { ThreadDetails } from "../thread-rules.ts";
 import type { TimerRow } from "../timer.ts";
+import type { MemoryHints } from "./memory-hints.ts";
 
 export interface Owner {
   alive: boolean;
@@ -73,7 +75,13 @@ export interface Thread {
   readonly artifacts: ThreadArtifacts;
   /** Number of queued runs. */
   queued: number;
+  /** Number of inbox messages that no run has received. */
+  messages: number;
+  /** Requests in their order, including handled requests with a key. */
+  requests: readonly RunRequest[];
   owner: Owner | undefined;
+  /** Owners that lost the thread to a forced claim. */
+  displaced: readonly Owner[];
   /** Graph version of the owner, recorded with new checkpoints; undefined before the first claim. */
   writer: GraphVersion | undefined;
   writtenBy: GraphVersion | undefined;
@@ -105,11 +113,15 @@ export type Threads = Map<string, Thread> & {
   ownerCount: number;
   /** Threads that may have an undelivered event in an inbox: every other thread has none. */
   readonly eventThreads: Set<string>;
+  /** Threads that may have a request: every other thread has none. */
+  readonly requestThreads: Set<string>;
+  readonly hints: MemoryHints;
   /** Outlines of graph versions, by version. */
   readonly outlines: Map<string, string>;
   readonly longTerm: MemoryLongTerm;
   /** Schedules by id. */
   readonly schedules: Map<string, ScheduleRow>;
+  readonly ownership: Ownership;
   /** Clock of the store; undefined in a store without a clock. */
   readonly now: (() => number) | undefined;
   /** Open snapshots, each with the threads changed since. */
@@ -138,7 +150,10 @@ export function createThread(
     events: [],
     artifacts: createThreadArtifacts(),
     queued: 0,
+    messages: 0,
+    requests: [],
     owner: undefined,
+    displaced: [],
     writer,
     writtenBy: writer,
     epoch: 0,

@@ -7,6 +7,7 @@
  */
 import { type ErrorRecord, isStatewrightError } from "../../base/errors.ts";
 import {
+  attemptDisplaced,
   attemptStopped,
   type EffectAttempt,
   type EffectRow,
@@ -26,6 +27,11 @@ export interface AttemptFailure {
   readonly endedAt?: number | undefined;
   readonly model?: string | undefined;
   readonly usage?: Usage | undefined;
+}
+
+/** Returns true for the error of an attempt whose owner died or lost the thread. */
+function isOwnerError(error: string | undefined): boolean {
+  return error === processDied || error === attemptDisplaced;
 }
 
 /** Returns the row with its current attempt closed; the same row when the attempt is closed already. */
@@ -62,8 +68,8 @@ export function openAttempt(row: EffectRow, startedAt: number, model?: string): 
 export function restartRow(row: EffectRow, startedAt: number): EffectRow {
   const opened = openAttempt(row, startedAt);
   if (opened === row) return row;
-  const hasDied = row.attemptLog?.at(-1)?.error === processDied;
-  return { ...opened, startedAt, ...(hasDied ? { processes: (row.processes ?? 1) + 1 } : {}) };
+  const isLost = isOwnerError(row.attemptLog?.at(-1)?.error);
+  return { ...opened, startedAt, ...(isLost ? { processes: (row.processes ?? 1) + 1 } : {}) };
 }
 
 /** Returns the attempts of a task that starts again, from the row of its earlier start. */
@@ -105,7 +111,7 @@ export function endAttempts(
   // A restarted effect whose outcome came from a hook or a person made no attempt in this process.
   if (count === 0) {
     const earlier = attemptLog.slice(0, -1);
-    const restarted = earlier.at(-1)?.error === processDied;
+    const restarted = isOwnerError(earlier.at(-1)?.error);
     return {
       attempts: earlier.length,
       attemptLog: earlier,
@@ -155,14 +161,15 @@ export function recordAttemptFailure(saved: Persistence | undefined, key: string
 
 /**
  * Closes the attempts of the effects in flight in a journal that was just loaded: with `process_died` when their owner
- * died, otherwise with `stopped`. Durable with the next commit. A run that waits for an answer has stopped no attempt.
+ * died, with `displaced` when the thread was claimed by force, otherwise with `stopped`. Durable with the next commit. A run that waits for an answer has stopped no attempt.
  */
 export function closeLoadedAttempts(saved: Persistence): void {
   const { claim, rows, thread, namespace } = saved;
-  const hasDied = thread.recoveredNamespaces?.has(namespace) === false;
-  thread.recoveredNamespaces?.add(namespace);
-  if (rows.size === 0 || (!hasDied && claim.run?.status === "waiting")) return;
-  const error = hasDied ? processDied : attemptStopped;
+  const isLost = thread.takenNamespaces?.has(namespace) === false;
+  thread.takenNamespaces?.add(namespace);
+  if (rows.size === 0 || (!isLost && claim.run?.status === "waiting")) return;
+  const ownerError = claim.previousOwner === "displaced" ? attemptDisplaced : processDied;
+  const error = isLost ? ownerError : attemptStopped;
   for (const row of [...rows.values()]) {
     if (!isInFlight(row) || (row.kind === "task" && row.effect !== "once")) continue;
     const closed = closeAttempt(row, { error });

@@ -186,17 +186,22 @@ async function resolveStarted<Value>(
   return startUnlessPrior(session, request, row);
 }
 
-/** Decides about a start without an outcome: `reconcile` decides, else a person. */
+/**
+ * Decides about a start without an outcome: `reconcile` decides, else a person. While a displaced owner may still run
+ * the effect, a person decides about an effect that has not happened yet.
+ */
 function decideStart<Value>(
-  { env, position }: EffectSession,
+  { env, position, journal: { saved } }: EffectSession,
   request: EffectRequest<Value>,
   row: EffectRow,
 ): DoubtDecision<Value, Promise<never>> | Promise<DoubtDecision<Value, Promise<never>>> {
   const { reconcile, consult = () => failInDoubt(position, request, row) } = request;
   if (reconcile === undefined) return decideDoubt(env.onPriorEffect, createStartDoubt(row), consult);
-  return reconcile(row.idempotencyKey).then((value) =>
-    value === undefined ? { kind: "denied" } : { kind: "happened", outcome: { value } },
-  );
+  const isDenialFinal = request.consult === undefined || saved?.claim.previousOwner !== "displaced";
+  return reconcile(row.idempotencyKey).then((value) => {
+    if (value !== undefined) return { kind: "happened", outcome: { value } };
+    return isDenialFinal ? { kind: "denied" } : decideDoubt(env.onPriorEffect, createStartDoubt(row), consult);
+  });
 }
 
 /**

@@ -1,6 +1,7 @@
 /** The durable event `run.started`: a new run, or a run that continues. */
 
 import type { InterruptRow } from "../../checkpoint/journal.ts";
+import { isOwnerLost } from "../../checkpoint/previous-owner.ts";
 import type { TimerChange } from "../../checkpoint/timer.ts";
 import { createDurableEvent, type DurableEvent } from "../session/durable-event.ts";
 import { awaitCommit } from "../session/parts/persistence.ts";
@@ -20,7 +21,7 @@ export function createStartEvent({ position: { run, plan }, events, journal }: S
     branch: run.branch,
     graph: run.graph,
     attempt: run.attempt,
-    recovered: claim?.recovered === true || claim?.run?.status === "running",
+    recovered: (claim !== undefined && isOwnerLost(claim.previousOwner)) || claim?.run?.status === "running",
     ...(isOtherVersion ? { writtenBy: { version: before.version, shape: before.shape } } : {}),
   });
 }

@@ -20,6 +20,7 @@ import {
 } from "../../checkpoint/codec/saved-state.ts";
 import { emptyControl, parseControl } from "../../checkpoint/control.ts";
 import type { EventRow } from "../../checkpoint/event.ts";
+import { type ClaimMode, isOwnerLost } from "../../checkpoint/previous-owner.ts";
 import type { Claim, Store } from "../../checkpoint/store.ts";
 import type { Graph } from "../../compile/graph.ts";
 import { checkpointFormat, getPlan, type Plan, parseFormat } from "../../compile/plan.ts";
@@ -36,7 +37,7 @@ import { createEventInbox } from "../session/inbox/event-inbox.ts";
 import { createInbox } from "../session/inbox/inbox.ts";
 import type { InboxBuffer } from "../session/inbox/inbox-buffer.ts";
 import { parseBreakpoints, restoreBreakpoints, toSavedBreakpoints } from "../session/options/breakpoints.ts";
-import type { BreakpointOption, CommonOptions } from "../session/options/options.ts";
+import type { BreakpointOption, CommonOptions, RunHandle } from "../session/options/options.ts";
 import { toPublicState } from "../session/output.ts";
 import { createOnceEffects } from "../session/parts/once-effects.ts";
 import { awaitDurable, type Persistence, toRowKey } from "../session/parts/persistence.ts";
@@ -85,6 +86,8 @@ export interface OpenSessionOptions {
   readonly onIncompatible?: "parks" | "refused";
   /** True when no body runs, so no context is needed. */
   readonly needsNoContext?: boolean;
+  /** Claim of a thread with a live owner. Default `free`. */
+  readonly claim?: ClaimMode | undefined;
 }
 
 /** Returns the given thread id after validation, or a new id. */
@@ -131,6 +134,7 @@ async function claimSession(opening: OpenSessionOptions): Promise<Session> {
     tenant: opening.labels?.tenant,
     owner: opening.labels?.owner,
     startsRun: opening.claimsOnCommit,
+    claim: opening.claim,
   });
   const { world, skewMs } = followStoreClock(env.world, claim);
   let older: Graph;
@@ -331,7 +335,11 @@ async function loadSession(
       bytes: 0,
       failure: undefined,
       queued: claim.queued,
-      recoveredNamespaces: claim.recovered ? new Set() : undefined,
+      messages: claim.messages,
+      requests: claim.requests,
+      pauseRequests: new Set(),
+      pause: (reason) => (events.handle as RunHandle<unknown> | undefined)?.drain(reason),
+      takenNamespaces: isOwnerLost(claim.previousOwner) ? new Set() : undefined,
       onceEffects: createOnceEffects(),
       unsavedOutcomes: new Map(),
       run,

@@ -16,7 +16,7 @@ import { createInjectionSource, createToolRuntime, type Execution } from "./tool
 
 /**
  * Decides about a `once` call that had started when its process died, by the answer of a person. Returns undefined for
- * another call, and for a tool that can reconcile.
+ * another call, and for a tool that can reconcile, unless a displaced owner may still run the call.
  */
 export function decideStartedCall(
   call: ToolCallContext,
@@ -25,7 +25,7 @@ export function decideStartedCall(
   const { block, scope } = call;
   if (known === undefined || !isInFlight(known) || known.effect !== "once") return undefined;
   const startedCall = loadStartedCall(call);
-  if (call.tool?.reconcile !== undefined && startedCall !== undefined) return undefined;
+  if (canReconcile(call, startedCall) && !isDisplaced(call)) return undefined;
   const { idempotencyKey, startedAt } = known;
   const args = startedCall === undefined ? notSaved : redactCallArgs(call, startedCall.args);
   return decideDoubt(call.env.onPriorEffect, createStartDoubt<InDoubtAnswer>(known), ({ about }) =>
@@ -35,6 +35,28 @@ export function decideStartedCall(
       payload: { callId: block.id, tool: block.name, args, idempotencyKey, startedAt },
     }),
   );
+}
+
+/**
+ * Asks the tool whether a call has happened that a displaced owner may still run. Returns the result of a call that
+ * happened; undefined otherwise, because a call that has not happened may happen later: a person decides.
+ */
+export async function reconcileDisplacedCall(
+  call: ToolCallContext,
+  known: EffectRow | undefined,
+): Promise<ToolResult | undefined> {
+  if (known === undefined || !isInFlight(known) || known.effect !== "once") return undefined;
+  if (!canReconcile(call, loadStartedCall(call))) return undefined;
+  return await createReconcile(call, call.tool)?.(known.idempotencyKey);
+}
+
+function canReconcile({ tool }: ToolCallContext, startedCall: ToolCall | undefined): boolean {
+  return tool?.reconcile !== undefined && startedCall !== undefined;
+}
+
+/** Returns true if a displaced owner of the thread may still run its calls. */
+export function isDisplaced({ journal: { saved } }: ToolCallContext): boolean {
+  return saved?.claim.previousOwner === "displaced";
 }
 
 /** Returns the answer about a call in doubt, or the open interrupt. */

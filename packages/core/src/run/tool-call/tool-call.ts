@@ -25,7 +25,14 @@ import { type Persistence, toJournalKey } from "../session/parts/persistence.ts"
 import { isSuspension } from "../session/preemption.ts";
 import type { TaskScope } from "../session/scope.ts";
 import { inspectCall } from "../superstep/inspect-run.ts";
-import { createReconcile, decideStartedCall, finalizeInDoubt, type ReconcileCall } from "./call-in-doubt.ts";
+import {
+  createReconcile,
+  decideStartedCall,
+  finalizeInDoubt,
+  isDisplaced,
+  type ReconcileCall,
+  reconcileDisplacedCall,
+} from "./call-in-doubt.ts";
 import { type CallLocks, createCallLocks } from "./call-locks.ts";
 import { askClient } from "./client-call.ts";
 import { emitCallEvent, getResultFields, type ToolCallContext, type ToolCallParts } from "./context.ts";
@@ -77,6 +84,8 @@ export async function runToolCall(
   const preparation = prepareCall(call);
   const prepared = preparation instanceof Promise ? await preparation : preparation;
   if (prepared.kind === "waiting") return suspendForInterrupt(call, prepared.open);
+  const found = isDisplaced(call) ? await reconcileDisplacedCall(call, recordedRow) : undefined;
+  if (found !== undefined) return recordReconciled(call, found);
   const doubt = decideStartedCall(call, recordedRow);
   if (doubt?.kind === "waiting") return suspendForInterrupt(call, doubt.open);
   const applyDecision = doubt === undefined ? undefined : () => applyInDoubtDecision(call, doubt);
@@ -216,6 +225,13 @@ async function recordUnrun(
 ): Promise<CallEnd> {
   call.transition("call.finished");
   const result = await recordResult(call, effect, () => finalizeCall(call, answer), { reconcileCall });
+  return { kind: "answered", result };
+}
+
+/** Records the result of a `once` call that its tool has confirmed. */
+async function recordReconciled(call: ToolCallContext, found: ToolResult): Promise<CallEnd> {
+  const reconcileCall = async (): Promise<ToolResult> => found;
+  const result = await recordResult(call, "once", () => throwUnreachable(call), { reconcileCall });
   return { kind: "answered", result };
 }
 

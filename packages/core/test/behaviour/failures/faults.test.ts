@@ -77,7 +77,7 @@ test("a run aborted at any point settles each tool call once and leaks no timer,
     expect(new Set(settled).size).toBe(settled.length);
     expect([world.timers, getEventListeners(controller.signal, "abort").length]).toEqual([0, 0]);
     // The thread is free for the next owner.
-    if (nth % 50 === 0) expect((await store.claim(next(thread))).recovered).toBe(false);
+    if (nth % 50 === 0) expect((await store.claim(next(thread))).previousOwner).toBe("released");
   }
   expect([...ends.keys()].toSorted()).toEqual(["cancelled", "done"]);
   await pause(5);

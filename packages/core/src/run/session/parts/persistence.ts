@@ -4,11 +4,13 @@ import type { World } from "../../../base/world.ts";
 import type { RunRow } from "../../../checkpoint/checkpoint.ts";
 import type { StateWriter } from "../../../checkpoint/codec/saved-state.ts";
 import type { EffectRow, InterruptRow } from "../../../checkpoint/journal.ts";
+import type { InputCounts } from "../../../checkpoint/run-request.ts";
 import type { CheckpointWrite, Claim, Commit, Store } from "../../../checkpoint/store.ts";
 import type { Codec } from "../../../state/codec.ts";
 import type { ArtifactWrite } from "../../../tool/artifacts/artifact.ts";
 import type { Sequence } from "../../events/event-emitter.ts";
 import { checkPreemption } from "../check-preemption.ts";
+import { checkRequests } from "../check-requests.ts";
 import type { Preemption } from "../preemption.ts";
 import { addWakeTimer } from "../timers/wake-timer.ts";
 import { hasNoRoom, type OnceEffects, waitForOnceEffects } from "./once-effects.ts";
@@ -66,10 +68,16 @@ export interface ActiveThread extends Sequence {
   bytes: number;
   /** Failure of a background commit: the run stops with this error at the next boundary. */
   failure: StatewrightError | undefined;
-  /** Number of queued runs on the thread, as of the last commit. */
+  /** Queued runs, waiting inbox messages and open requests of the thread, as of the last commit. */
   queued: number;
-  /** Namespaces loaded by this session since it claimed the thread of a dead owner; undefined for another claim. */
-  readonly recoveredNamespaces: Set<string> | undefined;
+  messages: number;
+  requests: number;
+  /** Ids of the known pause requests of the run. */
+  readonly pauseRequests: Set<string>;
+  /** Stops the run at its next boundary. */
+  readonly pause: (reason: string) => void;
+  /** Namespaces loaded by this session since it claimed the thread of a dead or displaced owner; undefined for another claim. */
+  readonly takenNamespaces: Set<string> | undefined;
   /** `once` effects in progress. */
   readonly onceEffects: OnceEffects;
   /** Finished effects whose commit failed, by namespace and journal key. */
@@ -199,9 +207,11 @@ function writeCommit(saved: Persistence, parts: SessionWrite, onCommitted: (fail
   }
   const { after, seq } = getSeqRange(parts) ?? { after: undefined, seq: saved.thread.durableSeq };
   const parents = encodeParentEffects(saved);
+  const handledRequests = listHandledRequests(saved.thread, parts.run);
   saved.store.commit(
     {
       ...addWakeTimer(parts, saved.claim.run),
+      ...(handledRequests === undefined ? {} : { handledRequests }),
       effects,
       artifacts:
         parents === undefined ? artifacts : joinArtifacts([artifacts, ...parents.map((each) => each.artifacts)]),
@@ -212,12 +222,9 @@ function writeCommit(saved: Persistence, parts: SessionWrite, onCommitted: (fail
       after,
       seq,
     },
-    (failure, queued = saved.thread.queued) => {
+    (failure, counts) => {
       if (failure === undefined) saved.thread.durableSeq = Math.max(saved.thread.durableSeq, seq);
-      if (queued !== saved.thread.queued) {
-        saved.thread.queued = queued;
-        if (queued > 0 && parts.release !== true) void checkPreemption(saved.thread, saved.store);
-      }
+      if (counts !== undefined) updateInputs(saved, counts, { isReleased: parts.release === true });
       if (failure !== undefined) {
         // The first failure is the cause; later failures, also of inner graphs, follow from it.
         saved.thread.failure ??= failure;
@@ -229,6 +236,29 @@ function writeCommit(saved: Persistence, parts: SessionWrite, onCommitted: (fail
       onCommitted(failure);
     },
   );
+}
+
+/** Lists the pause requests that a resting run handles. A store removes the requests of a run that ends. */
+function listHandledRequests({ pauseRequests }: ActiveThread, run: RunRow | undefined): readonly string[] | undefined {
+  if (run === undefined || pauseRequests.size === 0) return undefined;
+  const rests = run.status === "paused" || run.status === "parked" || run.status === "failed";
+  return rests ? [...pauseRequests] : undefined;
+}
+
+/** Updates the numbers of waiting inputs after a commit, and reads the new inputs that may stop the run. */
+function updateInputs(
+  { thread, store }: Persistence,
+  { queued, messages, requests }: InputCounts,
+  { isReleased }: { readonly isReleased: boolean },
+): void {
+  const hasNewInput = queued !== thread.queued && queued > 0;
+  const hasNewRequest = requests !== thread.requests && requests > 0;
+  thread.queued = queued;
+  thread.messages = messages;
+  thread.requests = requests;
+  if (isReleased) return;
+  if (hasNewInput) void checkPreemption(thread, store);
+  if (hasNewRequest) void checkRequests(thread, store);
 }
 
 /** Encodes the pending rows of parent graphs for this commit; the checkpoint reduces none of them. */
