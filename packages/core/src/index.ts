@@ -30,6 +30,7 @@ export type { Log, LogLevel, Random, World } from "./base/world.ts";
 export type { RunStatus } from "./checkpoint/checkpoint.ts";
 export { type MemoryStore, type MemoryStoreOptions, memoryStore } from "./checkpoint/memory/memory-store.ts";
 export { memoryArtifacts } from "./checkpoint/memory/memory-thread.ts";
+export type { FiredSlot, MissedSlots } from "./checkpoint/schedule.ts";
 export type { Store } from "./checkpoint/store.ts";
 export type { GraphWithoutEdges, GraphWithoutNodes } from "./compile/define-graph.ts";
 export { defineGraph, type GraphTypesWithNodes, type GraphTypesWithoutNodes } from "./compile/define-graph.ts";
@@ -184,6 +185,22 @@ export { type Engine, type EngineOptions, engine } from "./resume/engine.ts";
 export { type ForkOptions, fork } from "./resume/fork.ts";
 export { type RecoverOptions, recover } from "./resume/recover.ts";
 export { resume } from "./resume/resume.ts";
+export {
+  type ListSchedulesOptions,
+  listSchedules,
+  pauseSchedule,
+  removeSchedule,
+  resumeSchedule,
+  runScheduleNow,
+  type ScheduleCallOptions,
+} from "./resume/schedules/manage-schedules.ts";
+export type { RunSchedule } from "./resume/schedules/run-schedule.ts";
+export {
+  type ScheduleCalendar,
+  type ScheduleOptions,
+  type ScheduleThread,
+  schedule,
+} from "./resume/schedules/schedule.ts";
 export type { ServingOptions } from "./resume/serving.ts";
 export { type SteerOptions, steer } from "./resume/steer.ts";
 export { type NodeUpdate, type UpdateOptions, updateState } from "./resume/update-state.ts";

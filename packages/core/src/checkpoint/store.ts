@@ -247,7 +247,7 @@ export interface ScheduleWrite {
   readonly row: Omit<ScheduleRow, "revision">;
   /** Revision of the row that this write replaces; 0 for a new row. */
   readonly revision: number;
-  /** Run to enqueue. A duplicate key writes no second run. */
+  /** Run to enqueue. A duplicate key writes no second run, and `last` of the row then names the existing run. */
   readonly run?: QueueWrite | undefined;
 }
 

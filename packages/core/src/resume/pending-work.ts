@@ -15,6 +15,7 @@ import { getCodec } from "../run/task/open-session.ts";
 import { enqueueDueRuns } from "./delayed-runs.ts";
 import { filterDeliverable, isResting } from "./notified-runs.ts";
 import { resumeRun } from "./resume.ts";
+import { fireDueSchedules } from "./schedules/fire-schedules.ts";
 import { type ClaimableRuns, continueRun, createCaller, createScanner, type ServingOptions } from "./serving.ts";
 
 /** Pending work of a thread. */
@@ -63,9 +64,10 @@ export function createPendingWorkScanner({
 
   async function listRuns(): Promise<ClaimableRuns & { readonly due: readonly RunRow[] }> {
     const now = await readStoreTime(store, world);
-    const hasMoreDue = await enqueueDueRuns(store, world, now);
+    const hasMoreRuns = await enqueueDueRuns(store, world, now);
+    const hasMoreSlots = await fireDueSchedules({ store, world, graphs: options.graphs, now });
     const { queued, orphaned, parked, notified, more } = await finder.next();
-    scanner.hasMore = more || hasMoreDue;
+    scanner.hasMore = more || hasMoreRuns || hasMoreSlots;
     const untried = parked.filter((row) => !triedRuns.has(toRunKey(row)));
     const timers = await store.timers({ dueBy: now, kinds: wakingKinds });
     const due = [...(await listDueRuns(store, timers, now)), ...(await listHalted())];

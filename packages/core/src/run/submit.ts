@@ -61,14 +61,16 @@ export async function submit<Types extends GraphTypes>(
   checkStartOptions(caller, thread);
   const writes = parseInput(caller, input)();
   const plan = getPlan(caller.graph);
-  const isComplete = await checkThreadAccepts({ plan, store, thread, tenant: options.tenant }, writes);
+  const target = { where: "submit", plan, store, thread, tenant: options.tenant };
+  const isComplete = await checkThreadAccepts(target, writes);
   const run = createId("run_", world.random);
   const { run: queued, ...write } = createQueueWrite(caller, thread, { id: run, ...getRunLabels(caller.options) });
   const { name, version } = caller.graph;
   const keySalt = createId("", world.random).slice(-12);
   const at = world.clock.now();
   const creates = { graph: name, version, shape: plan.shape, outline: plan.outline, at, keySalt };
-  const delay = toDelay(options, await readStoreTime(store, world), name);
+  const isDelayed = options.at !== undefined || options.debounce !== undefined;
+  const delay = isDelayed ? toDelay(options, await readStoreTime(store, world), name) : undefined;
   const row = await store.enqueue({
     ...write,
     ...(delay === undefined ? {} : { debounce: delay.debounce }),
@@ -121,7 +123,8 @@ function toDelay(
   return startAt <= now ? undefined : { run: { startAt, ...busy } };
 }
 
-function toRunCaller(graph: Graph, { onBusy = "enqueue", ...options }: SubmitOptions<GraphTypes>): RunCaller {
+/** Returns the caller of a queued run: its runs wait by default. */
+export function toRunCaller(graph: Graph, { onBusy = "enqueue", ...options }: SubmitOptions<GraphTypes>): RunCaller {
   return { graph, options: { ...options, onBusy } };
 }
 
@@ -141,21 +144,29 @@ function checkKeyHasThread({ key, thread }: { readonly key?: string; readonly th
  * Throws `graph_changed`, `invalid_option` for another tenant, or `invalid_input` for an input without values that the
  * state of the thread lacks. Returns true if the input can start a new thread.
  */
-async function checkThreadAccepts(
-  target: { readonly plan: Plan; readonly store: Store; readonly thread: string; readonly tenant: string | undefined },
+export async function checkThreadAccepts(
+  target: {
+    /** Call that an error names. */
+    readonly where: string;
+    readonly plan: Plan;
+    readonly store: Store;
+    /** Undefined for a thread without an id yet. */
+    readonly thread: string | undefined;
+    readonly tenant: string | undefined;
+  },
   writes: readonly Write[] | undefined,
 ): Promise<boolean> {
-  const { plan, store, thread, tenant } = target;
-  const row = await store.thread(thread);
+  const { where, plan, store, thread, tenant } = target;
+  const row = thread === undefined ? undefined : await store.thread(thread);
   if (row !== undefined) {
     checkThread(row, plan.graph);
-    checkTenant("submit", row, tenant);
+    checkTenant(where, row, tenant);
   }
   const missing = writes === undefined ? [] : listUnsetChannels(plan, writes);
   if (missing.length === 0) return true;
   const hasState =
     row !== undefined &&
-    ((await store.head(thread)) !== undefined || (await findFirstQueued(store, thread)) !== undefined);
+    ((await store.head(row.id)) !== undefined || (await findFirstQueued(store, row.id)) !== undefined);
   if (!hasState) throw createMissingInputError(plan, missing);
   return false;
 }
