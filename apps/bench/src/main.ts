@@ -152,7 +152,7 @@ function isBudgetSelected(budget: string, options: Options): boolean {
 /** Loads only the peers and tools of the selected cases. */
 async function loadSelectedPeers(options: Options): Promise<Peers> {
   const isSelected = (...ids: readonly string[]): boolean => ids.some((id) => isBudgetSelected(id, options));
-  const withAgents = options.peers && isSelected("B12", "B14", "B15", "B16", "B17");
+  const withAgents = options.peers && isSelected("B12", "B14", "B15", "B16", "B17", "B22");
   const agents = withAgents ? await loadAgentPeers() : noAgents;
   const peers = options.peers ? await loadPeers(agents, options.langgraph) : noPeers;
   const bundler = isSelected("B11") ? await loadBundler() : undefined;

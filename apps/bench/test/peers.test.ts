@@ -20,6 +20,7 @@ test("a peer that fails to install is reported with the npm output and left out 
     "LangGraph.js 1.4.18 -",
     "pi-agent-core 0.87.1 -",
     "AI SDK 7.0.173 -",
+    "AI SDK streamText 7.0.173 -",
     "OpenAI Agents 0.20.0 -",
     "LangChain createAgent 1.5.14 -",
     "LangChain createAgent with SQLite 1.5.14 -",
@@ -55,6 +56,7 @@ test("an installed and working peer takes part in the cases of its kind", async 
   expect(agents.inMemory.map(({ name }) => name)).toEqual([
     "pi-agent-core",
     "AI SDK",
+    "AI SDK streamText",
     "OpenAI Agents",
     "LangChain createAgent",
     "LangGraph.js 1.7.3",
@@ -104,6 +106,16 @@ test.each([
   scratch.remove();
   expect(agents.notices.filter((line) => line.includes("does not run"))).toEqual(notices);
   expect(agents.inMemory.length + agents.saved.length).toBe(2 - notices.length);
+});
+
+test("an agent with an AI SDK model is measured beside the loops of the AI SDK with and without streams [FX98]", async () => {
+  const agents = await loadAgentPeers(createInstalledResult, async () => undefined);
+  const cases = createCases({ ...noPeers, agents }).filter(({ id }) => id.startsWith("B14 sdk"));
+  expect(cases.map(({ id, contenders }) => [id, ...contenders.map(({ name }) => name)])).toEqual([
+    ["B14 sdk short", "statewright", "AI SDK", "AI SDK streamText"],
+    ["B14 sdk", "statewright", "AI SDK", "AI SDK streamText"],
+  ]);
+  expect(agents.installed.filter(({ main }) => main === "ai")).toHaveLength(1);
 });
 
 test("packages of an installation are counted, with our own separate", () => {

@@ -54,6 +54,21 @@ test("the bench has a row for each condition of users: defaults, short runs, res
   expect(createCases({ ...noPeers, installed: [own] }).map(({ id }) => id)).toContain("B22");
 });
 
+test("a first agent in a fresh process is measured beside the AI SDK, pi and LangChain [FX101]", () => {
+  const mains = ["statewright", "ai", "@earendil-works/pi-agent-core", "langchain"];
+  const installed = mains.map((main) => ({ name: main, main, folder: "/app" }));
+  const [agentCase] = createCases({ ...noPeers, installed }).filter(({ id }) => id === "B22 agent");
+  expect(agentCase?.contenders.map(({ name, role }) => [role, name])).toEqual([
+    ["ours", "statewright"],
+    ["ours", "statewright, with Node's compile cache"],
+    ["ours", "statewright, saved to SQLite"],
+    ["peer", "AI SDK"],
+    ["peer", "AI SDK streamText"],
+    ["peer", "pi-agent-core"],
+    ["peer", "LangChain createAgent"],
+  ]);
+});
+
 test("the load measurement runs with a small number of threads", async () => {
   const { active, waiting } = await measureLoad({ active: [3], waiting: [5] });
   expect(active).toMatchObject([{ threads: 3, done: 3, supersteps: 60 }]);

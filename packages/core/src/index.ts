@@ -129,6 +129,7 @@ export {
 export { deleteThread } from "./inspect/move-thread.ts";
 export { type PruneOptions, type PruneReport, pruneThread } from "./inspect/prune-thread.ts";
 export { type StreamEventsOptions, streamEvents } from "./inspect/stream-events.ts";
+export { streamMessageText } from "./inspect/stream-message-text.ts";
 export { type LongTermStore, type LongTermStoreOptions, longTermStore } from "./long-term/long-term-store.ts";
 export type { Embed, LongTermVectors } from "./long-term/vectors.ts";
 export type { ModelCallPolicy, ModelFallback, ModelRetryPolicy, ModelTimeouts } from "./model/call-policy.ts";
@@ -207,6 +208,9 @@ export { type NodeUpdate, type UpdateOptions, updateState } from "./resume/updat
 export type { EventOverflow } from "./run/events/event-queue.ts";
 export type { EventView } from "./run/events/events.ts";
 export type { InspectedActor, Inspector } from "./run/events/inspection.ts";
+export { memoryRelay } from "./run/events/memory-relay.ts";
+export type { OpenCallArgs, OpenMessage, OpenToolCall, OpenWork } from "./run/events/open-message.ts";
+export type { Relay, RelayFrame, RelayGap, RelaySnapshot } from "./run/events/relay.ts";
 export type { OpenInterrupt, RunEvent, RunEventBody, Transition, TransitionRecord } from "./run/events/run-event.ts";
 export type { Incompatibility } from "./run/migration/compatibility.ts";
 export { run } from "./run/run.ts";

@@ -84,6 +84,7 @@ export {
   type ThreadSearch,
 } from "./inspect/search-threads.ts";
 export { type StreamEventsOptions, streamEvents } from "./inspect/stream-events.ts";
+export { streamMessageText } from "./inspect/stream-message-text.ts";
 export { toPublicEvent, toPublicState } from "./inspect/to-public-state.ts";
 export type { GuardResult } from "./run/kernel/kernel.ts";
 export type { DurableEventBody } from "./run/session/durable-event.ts";

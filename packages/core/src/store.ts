@@ -41,6 +41,21 @@ export {
   type OpenInterruptRow,
   processDied,
 } from "./checkpoint/journal.ts";
+export type {
+  OutboxChange,
+  OutboxClaim,
+  OutboxFilter,
+  OutboxOutcome,
+  OutboxRow,
+  OutboxState,
+  OutboxSubscription,
+  OutboxSweep,
+  OutboxWrite,
+  OverduePage,
+  StoreOutbox,
+  ThreadOutboxWrite,
+} from "./checkpoint/outbox.ts";
+export * as outboxRules from "./checkpoint/outbox.ts";
 export type { ClaimMode, PreviousOwner } from "./checkpoint/previous-owner.ts";
 export * as requestRules from "./checkpoint/request-rules.ts";
 export * as retentionRules from "./checkpoint/retention.ts";

@@ -18,6 +18,7 @@ import { createArtifactStore } from "./write/artifact-store.ts";
 import { Artifacts } from "./write/artifacts.ts";
 import { LongTermTable } from "./write/long-term.ts";
 import { createLongTermStore } from "./write/long-term-store.ts";
+import { createOutboxReads, type OutboxReads } from "./write/outbox-store.ts";
 import { PrunedRanges } from "./write/pruned-ranges.ts";
 import { createScheduleReads } from "./write/schedule-store.ts";
 import { ScheduleTable } from "./write/schedule-table.ts";
@@ -75,6 +76,7 @@ function createStore(
     ...createStoreReads({ transactions, snapshots, exportThread, claims, artifacts, readOutside }),
     schedules: { ...createScheduleReads({ transactions, schedules }), put: refuse, delete: refuse },
     longTerm: createLongTermStore({ ...readers, items, applyLongTerm: () => undefined }, longTerm),
+    outbox: { ...createOutboxReads(transactions), ...createRefusedOutbox(refuse) },
     artifacts: createArtifactStore({ ...readers, world, artifacts, readOutside }),
     backup: async (target, backup = {}) => {
       transactions.refuseClosed();
@@ -87,6 +89,11 @@ function createStore(
       transactions.close();
     },
   };
+}
+
+/** Writes of the outbox, each refused. */
+function createRefusedOutbox(refuse: () => Promise<never>): Omit<Store["outbox"], keyof OutboxReads> {
+  return { subscribe: refuse, add: refuse, claim: refuse, finish: refuse, retry: refuse, sweep: refuse };
 }
 
 /** Writes of the store interface, each refused. */

@@ -11,6 +11,7 @@ import { checkOptions, type SqliteStoreOptions } from "./store-options.ts";
 import { createStoreParts, type ResolvedOptions, type StoreParts } from "./store-parts.ts";
 import { createArtifactStore } from "./write/artifact-store.ts";
 import { createLongTermStore } from "./write/long-term-store.ts";
+import { createOutboxStore } from "./write/outbox-store.ts";
 import { createScheduleStore } from "./write/schedule-store.ts";
 import { createStoreWrites } from "./write/store-writes.ts";
 
@@ -55,6 +56,7 @@ function createStore(opened: OpenedDatabase, path: string, options: ResolvedOpti
     ...createStoreReads(parts),
     longTerm: createLongTermStore(parts, options.longTerm),
     schedules: createScheduleStore(parts),
+    outbox: createOutboxStore(parts),
     artifacts: createArtifactStore(parts),
     ...createFileOperations(parts),
     // Without writes that wait for artifact bodies, the file is closed before this call returns.

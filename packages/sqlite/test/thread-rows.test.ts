@@ -51,13 +51,13 @@ test("after a vacuum no byte of the file contains text of a deleted thread [E46]
   expect((await store.verify()).faults).toEqual([]);
 });
 
-test("every table has the same number of rows for a thread and its copy [E46]", async () => {
+test("every table has the same number of rows for a thread and its copy, except the outbox [E46, SE8]", async () => {
   await fillThread(store, "t");
   await store.prune({ thread: "t", keepLast: 3, limit: 100, merge: (rows) => rows });
   const before = countRows(file);
   await copyThread(store, "t", "copy");
   const after = countRows(file);
   for (const table of Object.keys(threadTables))
-    expect([table, after[table]]).toEqual([table, 2 * (before[table] ?? 0)]);
+    expect([table, after[table]]).toEqual([table, (table === "outbox" ? 1 : 2) * (before[table] ?? 0)]);
   expect((await store.verify()).faults).toEqual([]);
 });

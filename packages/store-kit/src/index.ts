@@ -42,6 +42,7 @@ export {
   toFoldedColumns,
 } from "./folded-effects.ts";
 export { hashRemainingDeltas } from "./hash-remaining-deltas.ts";
+export { type OutboxColumns, type OutboxPayload, readOutboxRow, toOutboxPayload } from "./outbox-rows.ts";
 export { isUnreadable, listReadableRows, type ReadableList } from "./readable-rows.ts";
 export { type RequestColumns, readRequest, toRequestColumns } from "./request-rows.ts";
 export { type RotatedItems, type Rotation, rotateAll, rotateItems, rotateThread, type Write } from "./rotation.ts";

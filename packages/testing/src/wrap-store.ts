@@ -52,6 +52,7 @@ export function wrapStore(inner: Store, overrides: Partial<Store>): Store {
             snapshot.call(inner, read) as Promise<Value>,
         }),
     ...(supersteps === undefined ? {} : { supersteps: (thread, page) => supersteps.call(inner, thread, page) }),
+    outbox: inner.outbox,
     artifacts: inner.artifacts,
     delete: (thread) => inner.delete(thread),
     exportThread: (thread, options) => inner.exportThread(thread, options),

@@ -1,51 +1,86 @@
 /**
- * B22: CPU time of a fresh process, from its start to the end of its first saved run. Statewright runs in its published
- * form, as installed by npm.
+ * B22: CPU time of a fresh process, from its start to the end of its first work: a saved run, or an agent. Statewright
+ * runs in its published form, as installed by npm.
  */
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import type { Case, Contender, Role } from "../case.ts";
 import type { Peers } from "../peers/langgraph.ts";
+import { createSdkModel } from "../peers/sdk-model.ts";
 import type { Sample } from "../sample.ts";
 import { createScratchFile } from "../scratch-files.ts";
 
+type ColdPeers = Pick<Peers, "installed" | "langgraphEntry">;
+
 /** Empty unless the packages of Statewright are installed. */
-export function createColdRunCases({
-  installed,
-  langgraphEntry,
-}: Pick<Peers, "installed" | "langgraphEntry">): readonly Case[] {
-  const own = installed.find(({ main }) => main === "statewright");
-  if (own === undefined) return [];
-  const { folder } = own;
-  return [
-    {
-      id: "B22",
-      title: "fresh process, from its start to the end of a first saved run of one node",
-      unit: "process",
-      budget: { cpuUs: 125_000, text: "125 ms" },
-      size: 1,
-      contenders: [
-        createContender("statewright", "ours", { program: "cold-statewright.mjs.txt", folder }),
-        createContender("statewright, with Node's compile cache", "ours", {
-          program: "cold-statewright.mjs.txt",
-          folder,
-          compileCache: true,
-        }),
-        ...(langgraphEntry === undefined
-          ? []
-          : [
-              createContender("LangGraph.js", "peer", {
-                program: "cold-langgraph.mjs.txt",
-                folder,
-                entry: langgraphEntry,
-              }),
-            ]),
-        createContender("better-sqlite3, one transaction", "limit", { program: "cold-raw.mjs.txt", folder }),
-      ],
-      checks: [{ subject: "statewright", baseline: "LangGraph.js", measure: "cpu", max: 0.6 }],
-    },
-  ];
+export function createColdRunCases(peers: ColdPeers): readonly Case[] {
+  const own = peers.installed.find(({ main }) => main === "statewright");
+  return own === undefined ? [] : [createColdRunCase(own.folder, peers), createColdAgentCase(own.folder, peers)];
 }
+
+function createColdRunCase(folder: string, { langgraphEntry }: ColdPeers): Case {
+  return {
+    id: "B22",
+    title: "fresh process, from its start to the end of a first saved run of one node",
+    unit: "process",
+    budget: { cpuUs: 125_000, text: "125 ms" },
+    size: 1,
+    contenders: [
+      createContender("statewright", "ours", { program: "cold-statewright", folder }),
+      createContender("statewright, with Node's compile cache", "ours", {
+        program: "cold-statewright",
+        folder,
+        compileCache: true,
+      }),
+      ...(langgraphEntry === undefined
+        ? []
+        : [createContender("LangGraph.js", "peer", { program: "cold-langgraph", folder, entry: langgraphEntry })]),
+      createContender("better-sqlite3, one transaction", "limit", { program: "cold-raw", folder }),
+    ],
+    checks: [{ subject: "statewright", baseline: "LangGraph.js", measure: "cpu", max: 0.6 }],
+  };
+}
+
+/** The agents of B14 in fresh processes. Statewright and the AI SDK have the same language model. */
+function createColdAgentCase(folder: string, { installed }: ColdPeers): Case {
+  const program = "statewright-agent";
+  const peers = agentPeers.flatMap(({ name, main, program: peerProgram }) => {
+    const peer = installed.find((each) => each.main === main);
+    return peer === undefined
+      ? []
+      : [createContender(name, "peer", { program: peerProgram, folder: peer.folder, talk: "memory" })];
+  });
+  return {
+    id: "B22 agent",
+    title: "fresh process, from its start to the end of a first agent: a tool call and a final text, in memory",
+    unit: "process",
+    budget: { cpuUs: 150_000, text: "150 ms" },
+    size: 1,
+    contenders: [
+      createContender("statewright", "ours", { program, folder, talk: "memory" }),
+      createContender("statewright, with Node's compile cache", "ours", {
+        program,
+        folder,
+        talk: "memory",
+        compileCache: true,
+      }),
+      createContender("statewright, saved to SQLite", "ours", { program, folder, talk: "file" }),
+      ...peers,
+    ],
+    checks: [
+      // A regression limit: the AI SDK loads less code.
+      { subject: "statewright", baseline: "AI SDK streamText", measure: "cpu", max: 1.6 },
+      { subject: "statewright", baseline: "LangChain createAgent", measure: "cpu", max: 0.6 },
+    ],
+  };
+}
+
+const agentPeers = [
+  { name: "AI SDK", main: "ai", program: "ai-sdk" },
+  { name: "AI SDK streamText", main: "ai", program: "ai-sdk-stream" },
+  { name: "pi-agent-core", main: "@earendil-works/pi-agent-core", program: "pi" },
+  { name: "LangChain createAgent", main: "langchain", program: "langchain" },
+] as const;
 
 interface ColdProgram {
   /** File in `peers/programs`; its output ends with the CPU time of the process in microseconds. */
@@ -54,15 +89,17 @@ interface ColdProgram {
   readonly folder: string;
   /** URL of the module of a peer. */
   readonly entry?: string;
+  /** Set for a program that exports `talk`: where its one conversation is saved. */
+  readonly talk?: "memory" | "file";
   readonly compileCache?: boolean;
 }
 
 function createContender(
   name: string,
   role: Role,
-  { program, folder, entry = "", compileCache }: ColdProgram,
+  { program, folder, entry = "", talk, compileCache }: ColdProgram,
 ): Contender {
-  const text = readFileSync(new URL(`../peers/programs/${program}`, import.meta.url), "utf8");
+  const text = readFileSync(new URL(`../peers/programs/${program}.mjs.txt`, import.meta.url), "utf8");
   return {
     name,
     role,
@@ -70,8 +107,9 @@ function createContender(
     open: () => {
       const cache = createScratchFile("cache");
       const env = compileCache === true ? { ...process.env, NODE_COMPILE_CACHE: cache.path } : process.env;
+      const source = talk === undefined ? text : `${text}\n${createTalk(talk)}`;
       return {
-        run: async () => runProcess(text, { cwd: folder, entry, env }),
+        run: async () => runProcess(source, { cwd: folder, entry, env }),
         close: () => {
           cache.remove();
           return undefined;
@@ -79,6 +117,16 @@ function createContender(
       };
     },
   };
+}
+
+/** Creates the end of a program: one conversation of one tool call. The text of the model needs no module. */
+function createTalk(place: "memory" | "file"): string {
+  return `
+const replies = await talk(1, ${place === "file" ? "process.argv[1]" : "undefined"}, ${createSdkModel.toString()});
+if (replies < 2) throw new Error(\`expected at least 2 model calls, got \${replies}\`);
+const cpuAtEnd = process.cpuUsage();
+console.log(cpuAtEnd.user + cpuAtEnd.system);
+process.exit(0);`;
 }
 
 function runProcess(

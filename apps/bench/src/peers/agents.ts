@@ -52,6 +52,8 @@ interface Framework {
   readonly saveTargets: readonly SaveTarget[];
   readonly dependencies: Readonly<Record<string, string>>;
   readonly overrides?: Readonly<Record<string, string>>;
+  /** True for another program of a listed framework, whose installation is measured once. */
+  readonly isVariant?: true;
 }
 
 const langchain = {
@@ -81,6 +83,14 @@ const frameworks: readonly Framework[] = [
     program: "ai-sdk.mjs",
     saveTargets: ["memory"],
     dependencies: { ai: "7.0.173", zod: "4.6.7" },
+  },
+  {
+    name: "AI SDK streamText",
+    main: "ai",
+    program: "ai-sdk-stream.mjs",
+    saveTargets: ["memory"],
+    dependencies: { ai: "7.0.173", zod: "4.6.7" },
+    isVariant: true,
   },
   {
     name: "OpenAI Agents",
@@ -153,7 +163,7 @@ export async function loadAgentPeers(
       continue;
     }
     notices.push(`${label}.`);
-    installed.push({ name, main, folder: found.folder });
+    if (framework.isVariant !== true) installed.push({ name, main, folder: found.folder });
     for (const place of targets) {
       const agentName = place === "file" ? savedAs : name;
       const agent: AgentPeer = { name: agentName, open: () => startAgent(agentName, found.entry) };

@@ -3,15 +3,16 @@
  * text. Every reply is instant.
  */
 
-const usage = {
-  inputTokens: { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0 },
-  outputTokens: { total: 1, text: 1, reasoning: 0 },
-} as const;
-
-const warnings: never[] = [];
-
-/** Creates a model of specification V4 that calls the tool `weather` `turns` times. */
+/**
+ * Creates a model of specification V4 that calls the tool `weather` `turns` times. The function uses nothing outside of
+ * itself: B22 gives its text to fresh processes.
+ */
 export function createSdkModel(turns: number) {
+  const usage = {
+    inputTokens: { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0 },
+    outputTokens: { total: 1, text: 1, reasoning: 0 },
+  } as const;
+  const warnings: never[] = [];
   let turn = 0;
   const createContent = () => {
     const content =

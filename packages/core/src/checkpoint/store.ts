@@ -19,6 +19,7 @@ import type { EventRow } from "./event.ts";
 import type { GraphVersion, PrunedDelta, ThreadExport } from "./export/thread-export.ts";
 import type { InboxMessage, InboxMessageWrite } from "./inbox-message.ts";
 import type { EffectRow, InterruptRow, OpenInterruptRow } from "./journal.ts";
+import type { OutboxWrite, StoreOutbox } from "./outbox.ts";
 import type { ClaimMode, PreviousOwner } from "./previous-owner.ts";
 import type {
   HintListener,
@@ -154,6 +155,8 @@ export interface Commit {
   readonly artifacts?: readonly ArtifactWrite[] | undefined;
   /** Long-term changes applied atomically with this commit, in order. */
   readonly longTerm?: readonly LongTermChange[] | undefined;
+  /** Messages for the consumers subscribed to their topics, written atomically with this commit. */
+  readonly outbox?: readonly OutboxWrite[] | undefined;
   /** Releases the thread in the same write. */
   readonly release?: boolean;
 }
@@ -620,6 +623,8 @@ export interface Store {
    * checkpoints are not verified. A store without this method is read by `events` and `effects`, whole.
    */
   supersteps?(thread: string, page: SuperstepPage): Promise<readonly TimelineEntry[]>;
+  /** Messages about saved events for receivers outside of the store; deleted with their thread. */
+  readonly outbox: StoreOutbox;
   /** Artifacts of tool calls; deleted with their thread. */
   readonly artifacts: StoredArtifacts;
   /**

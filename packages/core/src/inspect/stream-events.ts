@@ -1,14 +1,22 @@
-/** Streams stored events of a thread after a sequence number, and with `follow` also new events. */
+/** Streams stored events of a thread after a sequence number, and with `follow` also new events and text at work. */
 import { checkId } from "../base/ids.ts";
 import { checkOptions, listOptionNames } from "../base/options.ts";
 import { systemWorld, type World } from "../base/world.ts";
 import { createUnknownBranchError } from "../checkpoint/rules.ts";
 import type { Store } from "../checkpoint/store.ts";
 import { type EventView, isInView } from "../run/events/events.ts";
+import { getStoreRelay } from "../run/events/memory-relay.ts";
+import type { Relay } from "../run/events/relay.ts";
 import type { RunEvent } from "../run/events/run-event.ts";
-import { checkCodecOption, checkPort, checkStoreOption } from "../run/session/options/check-run-options.ts";
+import {
+  checkCodecOption,
+  checkPort,
+  checkRelayOption,
+  checkStoreOption,
+} from "../run/session/options/check-run-options.ts";
 import { createStoredEventReader } from "../run/session/stored-events.ts";
 import { type Codec, plainCodec } from "../state/codec.ts";
+import { followThread } from "./follow-thread.ts";
 import { requireThread } from "./get-history.ts";
 
 /** Options of `streamEvents`. */
@@ -24,13 +32,18 @@ export interface StreamEventsOptions {
    * ancestor's run that was at work at the fork has no end on this branch. Default: all branches.
    */
   readonly branch?: string;
-  /** Only events of these views; default: all durable events. */
+  /** Only events of these views; default: all. Only the views `updates` and `checkpoints` need no relay. */
   readonly views?: readonly EventView[];
   /**
    * Follows new events, also of other processes, until this signal fires; without a signal the stream ends at the
    * newest event.
    */
   readonly follow?: AbortSignal;
+  /**
+   * With `follow`: the relay of the processes that run the thread. Default: the relay of the store, which carries the
+   * events of runs in this process.
+   */
+  readonly relay?: Relay;
   /** Poll interval in milliseconds while no event is new. Default 200. */
   readonly everyMs?: number;
   /** Clock, random source and log. Default: those of the system. */
@@ -46,6 +59,7 @@ const optionKeys = listOptionNames<StreamEventsOptions>({
   branch: true,
   views: true,
   follow: true,
+  relay: true,
   everyMs: true,
   world: true,
   codec: true,
@@ -54,8 +68,13 @@ const optionKeys = listOptionNames<StreamEventsOptions>({
 /**
  * Streams the durable events of a thread in the order of their sequence numbers, without gaps (rule E58): a reader
  * that passes the last sequence number misses no event. In place of events that `pruneThread` removed comes one event
- * `events.pruned` with their numbers, in every view. Transient events are only available from a running handle:
- * `handle.events()`. Throws `unknown_thread`, `unknown_branch`.
+ * `events.pruned` with their numbers, in every view.
+ *
+ * With `follow`, also the transient events of runs within reach of the relay: after the durable events above `after`
+ * comes one event `snapshot` with what is open in the run at work, then new events as they come. A `snapshot` comes
+ * again after a gap. A reader that drops its open messages at `snapshot` shows every word once. A transient event
+ * repeats the number of the newest durable event, so that `after: event.seq` continues after any event. Without a
+ * reachable relay, text arrives with its commit. Throws `unknown_thread`, `unknown_branch`.
  *
  * @example
  * for await (const { seq, type } of streamEvents({ store, thread: "t1", branch: "main" })) console.log(seq, type);
@@ -64,6 +83,7 @@ export async function* streamEvents(options: StreamEventsOptions): AsyncGenerato
   checkOptions("streamEvents", options, optionKeys);
   checkStoreOption("streamEvents", options.store ?? null);
   checkCodecOption("streamEvents", options.codec);
+  checkRelayOption("streamEvents", options.relay);
   checkPort("streamEvents", "follow", options.follow, {
     members: ["aborted", "addEventListener"],
     expected: "the signal of an AbortController that ends the stream",
@@ -74,11 +94,19 @@ export async function* streamEvents(options: StreamEventsOptions): AsyncGenerato
   const branch = options.branch === undefined ? undefined : checkId("branch", options.branch);
   const lastSeqs = branch === undefined ? undefined : await loadLastSeqs(store, thread, branch);
   const stored = createStoredEventReader({ store, codec, thread, after, lastSeqs });
-  for (;;) {
-    for await (const event of stored.readNew()) if (isInView(event, views)) yield event;
-    if (follow === undefined || follow.aborted) return undefined;
-    await waitForPoll(world, everyMs, follow);
-  }
+  const events =
+    follow === undefined
+      ? stored.readNew()
+      : followThread(stored, {
+          ...{ thread, branch, world, everyMs, signal: follow },
+          relay: hasTransientEvents(views) ? (options.relay ?? getStoreRelay(store)) : undefined,
+        });
+  for await (const event of events) if (isInView(event, views)) yield event;
+  return undefined;
+}
+
+function hasTransientEvents(views: readonly EventView[] | undefined): boolean {
+  return views === undefined || views.some((view) => view !== "updates" && view !== "checkpoints");
 }
 
 /**
@@ -97,17 +125,4 @@ async function loadLastSeqs(store: Store, thread: string, branch: string): Promi
     from = origins.get(origin.branch);
   }
   return lastSeqs;
-}
-
-/** Resolves after the poll interval, or on abort. */
-function waitForPoll(world: World, ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const finish = (): void => {
-      cancel();
-      signal.removeEventListener("abort", finish);
-      resolve();
-    };
-    const cancel = world.schedule.after(ms, finish);
-    signal.addEventListener("abort", finish, { once: true });
-  });
 }

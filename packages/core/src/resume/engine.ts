@@ -44,7 +44,7 @@ export interface EngineOptions extends ServingOptions {
   readonly onRun?: (run: RunHandle<unknown>) => void;
 }
 
-type EngineProvided = "store" | "secrets" | "world" | "codec";
+type EngineProvided = "store" | "secrets" | "relay" | "world" | "codec";
 
 /**
  * Process that serves threads: recovers runs, fires timers, expires interrupts, starts queued runs, drains on stop.
@@ -58,9 +58,9 @@ export interface Engine {
    * engine accepts runs again after `start`.
    */
   stop(options?: { readonly now?: boolean; readonly graceMs?: number }): Promise<void>;
-  /** Same as `run`, with the store, secrets and world of the engine. Throws `engine_stopped`. */
+  /** Same as `run`, with the store, secrets, relay and world of the engine. Throws `engine_stopped`. */
   run<Types extends GraphTypes>(graph: Graph<Types>, options: Omit<RunOptions<Types>, EngineProvided>): RunOf<Types>;
-  /** Same as `resume`, with the store, secrets and world of the engine. Throws `engine_stopped`. */
+  /** Same as `resume`, with the store, secrets, relay and world of the engine. Throws `engine_stopped`. */
   resume<Types extends GraphTypes>(
     graph: Graph<Types>,
     options: Omit<ResumeOptions<Types>, EngineProvided>,

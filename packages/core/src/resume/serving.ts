@@ -14,10 +14,16 @@ import type { Migration } from "../compile/migration.ts";
 import { checkGraphOption } from "../define/check-graph-option.ts";
 import type { GraphDefinition } from "../define/graph.ts";
 import { checkModels, copyModelsOption, type ModelsOption } from "../model/model-source.ts";
+import type { Relay } from "../run/events/relay.ts";
 import { launch } from "../run/launch.ts";
 import type { CallerWithStore, RunHost } from "../run/queue.ts";
 import { recoverRun } from "../run/recover-run.ts";
-import { checkCodecOption, checkStoreOption, checkVersions } from "../run/session/options/check-run-options.ts";
+import {
+  checkCodecOption,
+  checkRelayOption,
+  checkStoreOption,
+  checkVersions,
+} from "../run/session/options/check-run-options.ts";
 import type { RunHandle } from "../run/session/options/options.ts";
 import { getWorld } from "../run/task/open-session.ts";
 import type { Codec } from "../state/codec.ts";
@@ -37,6 +43,11 @@ export interface ServingOptions extends ModelsOption {
   readonly context?: (run: RunRow) => unknown;
   /** Source of the secrets that tools inject. Default: none. */
   readonly secrets?: SecretSource;
+  /**
+   * Carries the text and the progress of the runs to readers of their threads, also in other processes. Default: the
+   * relay of the store in this process.
+   */
+  readonly relay?: Relay;
   /** Clock, random source and log. Default: those of the system. */
   readonly world?: World;
   /** Codec of values other than plain data, as in the run. Default: plain data and built-in types. */
@@ -52,6 +63,7 @@ export const servingNames: readonly string[] = listOptionNames<ServingOptions>({
   migrations: true,
   context: true,
   secrets: true,
+  relay: true,
   world: true,
   codec: true,
   parkAfter: true,
@@ -67,6 +79,7 @@ export function checkServing(
   checkOptions(call, options, known);
   checkStoreOption(call, options.store);
   checkCodecOption(call, options.codec);
+  checkRelayOption(call, options.relay);
   if (options.store === undefined)
     throw new StatewrightError("missing_store", {
       what: `${call}: expected a store, got undefined`,
@@ -191,12 +204,14 @@ export function getVersionOptions(
 export function getSharedOptions({
   store,
   secrets,
+  relay,
   world,
   codec,
-}: ServingOptions): Pick<ServingOptions, "store" | "secrets" | "world" | "codec"> {
+}: ServingOptions): Pick<ServingOptions, "store" | "secrets" | "relay" | "world" | "codec"> {
   return {
     store,
     ...(secrets === undefined ? {} : { secrets }),
+    ...(relay === undefined ? {} : { relay }),
     ...(world === undefined ? {} : { world }),
     ...(codec === undefined ? {} : { codec }),
   };

@@ -8,6 +8,7 @@ import { copyInput } from "../state/copy-input.ts";
 import { isDurable } from "./events/event-queue.ts";
 import { createEventStream, type EventStream, type EventView, isInView } from "./events/events.ts";
 import { createInspection } from "./events/inspection.ts";
+import { getStoreRelay } from "./events/memory-relay.ts";
 import type { RunEvent } from "./events/run-event.ts";
 import { toMessages } from "./session/inbox/inbox.ts";
 import { createInboxBuffer } from "./session/inbox/inbox-buffer.ts";
@@ -36,6 +37,7 @@ export function launch<State, Output>(
       ? undefined
       : createInspection(inspect, runId, (error) => world.log("error", "the inspector threw", { error }));
   const events = createEventStream(logReaderError, inspection);
+  if (options.store !== undefined) events.relay = options.relay ?? getStoreRelay(options.store);
   const driven = createRunId(events);
   const abort = new AbortController();
   const drain = new AbortController();

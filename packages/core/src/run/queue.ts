@@ -576,7 +576,10 @@ export async function waitInQueue(
   const world = getWorld(caller.options);
   events.announceRun?.(row.id);
   if (events.hasReaders())
-    events.emit({ type: "run.queued", run: row.id, thread, branch: row.branch, seq: 0, at: world.clock.now() });
+    events.emit(
+      { type: "run.queued", run: row.id, thread, branch: row.branch, seq: 0, at: world.clock.now() },
+      "transient",
+    );
   if (!canRun(caller, row)) return await getCurrentOutcome(caller, row);
   stopPreempted(store, row);
   return await waitForTurn(caller, row, events, stops);

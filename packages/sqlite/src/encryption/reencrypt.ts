@@ -4,17 +4,21 @@ import {
   createRowSource,
   type DetailColumns,
   type EventColumns,
+  type OutboxColumns,
   type Payload,
   type RowSource,
   type RunColumns,
   readDetails,
   readEvent,
+  readOutboxRow,
   readRun,
   toDetailPayload,
   toEventColumns,
+  toOutboxPayload,
   toRunPayload,
 } from "@statewright/store-kit";
 import type { Database } from "../driver/database.ts";
+import { outboxColumns } from "../read/outbox-reader.ts";
 import type { Reader } from "../read/reader.ts";
 import { putRunSum, runIsIntact } from "../rows/row-sums.ts";
 import { detailColumns } from "../rows/thread-details.ts";
@@ -49,6 +53,15 @@ function prepareStatements(db: Database) {
     ),
     putTitle: db.prepare<[Payload | null, number, number]>(
       "UPDATE thread_details SET title = ?, sum = ? WHERE thread = ?",
+    ),
+    outbox: db.prepare<[string, number, number], Keyed<OutboxColumns>>(
+      "SELECT o.key, " +
+        outboxColumns +
+        " FROM threads t CROSS JOIN outbox o ON o.thread = t.key" +
+        " WHERE t.id = ? AND o.key > ? ORDER BY o.key LIMIT ?",
+    ),
+    putOutbox: db.prepare<[number, Payload | null, Payload, number]>(
+      "UPDATE outbox SET sum = ?, error = ?, payload = ? WHERE key = ?",
     ),
     putSecret: db.prepare<[Uint8Array, string]>("UPDATE threads SET secret = ? WHERE id = ?"),
   };
@@ -104,6 +117,17 @@ export class Reencryption {
             const { error, input, more } = toRunPayload(newest, run);
             this.#sql.putRun.run(error, input, more, row.key);
             this.#sql.sumRun.run(row.key);
+          };
+        },
+      ),
+      createRowSource(
+        (after, limit) => this.#sql.outbox.all(thread, after, limit),
+        ({ error, payload }) => [error, payload],
+        (row, cipher) => {
+          const message = readOutboxRow(cipher, row);
+          return (newest) => {
+            const { sum, error, payload } = toOutboxPayload(newest, message);
+            this.#sql.putOutbox.run(sum, error, payload, row.key);
           };
         },
       ),

@@ -30,7 +30,7 @@ export const applicationId = 0x53577274;
  * SHA-256 of the schema of a new file, so that opening a file does not create the tables in memory for comparison. A
  * test compares the hash with the statements below.
  */
-export const schemaHash = "3e295bfe53eae44b6b22e88edb275dfe4298737f1b7c565434421016046fd58b";
+export const schemaHash = "324b5d0125133fc9bee870604a9ae65209050af153056368a2a64c0c4a6ecf23";
 
 /** Forward only: the version of a file is its number of applied migrations. */
 export const migrations: readonly (readonly string[])[] = [
@@ -288,6 +288,32 @@ export const migrations: readonly (readonly string[])[] = [
   more ANY NOT NULL,
   UNIQUE (branch, id)
 ) STRICT`,
+    `CREATE TABLE outbox_topics (
+  topic TEXT NOT NULL,
+  consumer TEXT NOT NULL,
+  PRIMARY KEY (topic, consumer)
+) STRICT, WITHOUT ROWID`,
+    `CREATE TABLE outbox (
+  key INTEGER PRIMARY KEY AUTOINCREMENT,
+  thread INTEGER NOT NULL REFERENCES threads ON DELETE CASCADE,
+  branch TEXT NOT NULL,
+  consumer TEXT NOT NULL,
+  id TEXT NOT NULL,
+  topic TEXT NOT NULL,
+  at INTEGER NOT NULL,
+  interrupt TEXT,
+  state TEXT NOT NULL,
+  attempts INTEGER NOT NULL,
+  due INTEGER NOT NULL,
+  finished INTEGER,
+  owner INTEGER,
+  sum INTEGER NOT NULL,
+  error ANY,
+  payload ANY NOT NULL,
+  UNIQUE (thread, consumer, id)
+) STRICT`,
+    `CREATE INDEX pending_outbox ON outbox (consumer, due) WHERE state = 'pending'`,
+    `CREATE INDEX finished_outbox ON outbox (consumer, finished) WHERE state <> 'pending'`,
     `CREATE TABLE events (
   thread INTEGER NOT NULL REFERENCES threads ON DELETE CASCADE,
   seq INTEGER NOT NULL,

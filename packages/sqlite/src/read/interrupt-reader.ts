@@ -50,6 +50,20 @@ const openInterruptListOfTenant =
   isNotDone +
   openInterruptFilter;
 
+/** In the order of the index of awaited interrupts, up to the first interrupt raised later. */
+const overdueInterruptList =
+  openInterruptColumns +
+  "interrupts i INDEXED BY awaited_interrupts CROSS JOIN branches b ON b.key = i.branch CROSS JOIN threads t ON t.key = b.thread" +
+  " CROSS JOIN runs r ON r.key = b.run WHERE i.awaited = 1 AND i.key > @start AND i.key < coalesce((SELECT min(key) FROM interrupts" +
+  " INDEXED BY awaited_interrupts WHERE awaited = 1 AND key > @start AND raised > @raisedBy), 9007199254740991)" +
+  " ORDER BY i.key LIMIT @limit";
+
+interface OverdueParameters {
+  readonly start: number;
+  readonly raisedBy: number;
+  readonly limit: number;
+}
+
 interface OpenInterruptParameters {
   readonly graph: string | null;
   readonly tenant: string | null;
@@ -72,6 +86,7 @@ function prepareStatements(db: Database) {
     ),
     openInterrupts: db.prepare<[OpenInterruptParameters], OpenInterruptColumns>(openInterruptList),
     openInterruptsOfTenant: db.prepare<[OpenInterruptParameters], OpenInterruptColumns>(openInterruptListOfTenant),
+    overdueInterrupts: db.prepare<[OverdueParameters], OpenInterruptColumns>(overdueInterruptList),
     openInterruptsOfThread: db.prepare<[OpenInterruptParameters & { thread: string }], OpenInterruptColumns>(
       openInterruptListOfThread,
     ),
@@ -137,9 +152,23 @@ export class InterruptReader {
         thread === undefined
           ? this.#selectQuery(tenant).all(wider)
           : this.#sql.openInterruptsOfThread.all({ ...wider, thread }),
-      read: (row) => toOpenInterruptRow(readInterrupt(this.#ciphers.get(row.thread), row.thread, row)),
+      read: (row) => this.#toOpenRow(row),
       onFault: this.#onFault,
     });
+  }
+
+  /** Lists open interrupts after a position, oldest first, up to the first interrupt raised later than `raisedBy`. */
+  listOverdue({ start, raisedBy, limit }: OverdueParameters): readonly OpenInterruptRow[] {
+    return listReadableRows({
+      parameters: { start, raisedBy, limit },
+      query: (wider) => this.#sql.overdueInterrupts.all(wider),
+      read: (row) => this.#toOpenRow(row),
+      onFault: this.#onFault,
+    });
+  }
+
+  #toOpenRow(row: OpenInterruptColumns): OpenInterruptRow {
+    return toOpenInterruptRow(readInterrupt(this.#ciphers.get(row.thread), row.thread, row));
   }
 
   /** Selects the query for the open interrupts of all threads. */

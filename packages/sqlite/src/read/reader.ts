@@ -12,6 +12,7 @@ import { InputReader } from "./input-reader.ts";
 import { InterruptReader } from "./interrupt-reader.ts";
 import { ListIndexes } from "./list-indexes.ts";
 import { NamespaceReader } from "./namespace-reader.ts";
+import { OutboxReader } from "./outbox-reader.ts";
 import { OutlineReader } from "./outline-reader.ts";
 import { RunLists } from "./run-lists.ts";
 import { StateReader } from "./state-reader.ts";
@@ -35,6 +36,7 @@ export interface Reader {
   readonly inbox: InboxReader;
   readonly events: EventReader;
   readonly timers: TimerReader;
+  readonly outbox: OutboxReader;
   readonly outlines: OutlineReader;
   readonly supersteps: SuperstepReader;
   readonly requests: RequestRows;
@@ -67,6 +69,7 @@ export function createReader(
     inbox: new InboxReader(db, ciphers),
     events: new EventReader(db, { ciphers, checkpoints }),
     timers: new TimerReader(db, onFault),
+    outbox: new OutboxReader(db, { ciphers, onFault }),
     outlines: new OutlineReader(db),
     supersteps: new SuperstepReader(db, { ciphers, namespaces }),
     requests: new RequestRows(db),

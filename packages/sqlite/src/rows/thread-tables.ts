@@ -26,6 +26,7 @@ export const threadTables: Readonly<Record<string, TableOwnership>> = {
   inbox_messages: { owner: "namespace", where: "branch = @key" },
   child_checkpoints: { owner: "thread", where: inRange },
   events: { owner: "thread", where: "thread = @key" },
+  outbox: { owner: "thread", where: "thread = @key" },
   artifact_pieces: {
     owner: "thread",
     where:
@@ -40,8 +41,15 @@ export const threadTables: Readonly<Record<string, TableOwnership>> = {
   threads: { owner: "thread", where: "key = @key" },
 };
 
-/** Tables without an owner: bodies outside of the file, graph names shared by threads, the long-term store, owner processes and file settings. */
-export const sharedTables: readonly string[] = ["artifact_bodies", "graphs", "long_term", "owners", "settings"];
+/** Tables without an owner: bodies outside of the file, graph names shared by threads, the long-term store, the topics of outbox consumers, owner processes and file settings. */
+export const sharedTables: readonly string[] = [
+  "artifact_bodies",
+  "graphs",
+  "long_term",
+  "outbox_topics",
+  "owners",
+  "settings",
+];
 
 export interface Eraser {
   /** Deletes all rows of a namespace except runs, which belong to the thread. */

@@ -9,6 +9,7 @@ import { advanceHead, type Fence, isRowUnchanged } from "./fence.ts";
 import type { Inbox } from "./inbox.ts";
 import { selectFold } from "./journal.ts";
 import type { LongTermTable } from "./long-term.ts";
+import type { Outbox } from "./outbox.ts";
 import type { Requests } from "./requests.ts";
 import type { WriterRows } from "./writer-rows.ts";
 
@@ -19,6 +20,7 @@ export interface CommitParts {
   readonly fence: Fence;
   readonly inbox: Inbox;
   readonly requests: Requests;
+  readonly outbox: Outbox;
   readonly artifacts: Artifacts;
   readonly longTerm: Pick<LongTermTable, "apply">;
 }
@@ -94,7 +96,8 @@ export class Commits {
     const state = journal > namespace.journal ? { ...namespace, journal } : namespace;
     if (checkpoint === undefined) return state;
     storeRules.checkFollows(checkpoint, state.head?.id, oldHead.checkpoint, commit);
-    if (fold.step !== undefined && journal >= fold.step) this.#rows.journal.dropFolded(state.key, fold.step);
+    // Rows of this commit are written without what the fold removes.
+    if (fold.step !== undefined && namespace.journal >= fold.step) this.#rows.journal.dropFolded(state.key, fold.step);
     return this.#rows.checkpoints.write(claimed, state, checkpoint, fold.effects);
   }
 
@@ -110,5 +113,6 @@ export class Commits {
     for (const event of events ?? []) this.#rows.events.write(claimed, state.key, event);
     for (const artifact of commit.artifacts ?? []) this.#parts.artifacts.put(claimed, artifact);
     if (commit.longTerm !== undefined) this.#parts.longTerm.apply(commit.longTerm, storeRules.getLatestTime(commit));
+    if (commit.outbox !== undefined) this.#parts.outbox.write(claimed, commit);
   }
 }

@@ -73,7 +73,7 @@ export class Journal {
       if (effect.step !== fold.step) {
         this.put(cipher, state, effect);
         if (effect.step > journal) journal = effect.step;
-      } else if (fold.effects === undefined && !isFoldedTask(effect, journal))
+      } else if (fold.effects === undefined && !isFoldedTask(effect, state.journal))
         this.put(cipher, state, removeOutcome(effect));
     }
     return journal;

@@ -15,6 +15,7 @@ import { Forks } from "./forks.ts";
 import { Inbox } from "./inbox.ts";
 import type { LongTermTable } from "./long-term.ts";
 import { NewThreads } from "./new-threads.ts";
+import { Outbox } from "./outbox.ts";
 import { PrunedRanges } from "./pruned-ranges.ts";
 import { Queue } from "./queue.ts";
 import { Requests } from "./requests.ts";
@@ -32,6 +33,7 @@ export interface Writer {
   readonly queue: Queue;
   readonly inbox: Inbox;
   readonly requests: Requests;
+  readonly outbox: Outbox;
   readonly forks: Forks;
   readonly threadImport: ThreadImport;
   readonly retention: Retention;
@@ -62,14 +64,16 @@ export function createWriter(
   const queue = new Queue(rows, reader);
   const requests = new Requests(rows, { reader, queue });
   const { threads } = rows;
+  const outbox = new Outbox(db, { owner, reader, threads });
   return {
     threads,
     newThreads: new NewThreads(rows, reader),
     claims: new Claims(db, { rows, owner, reader }),
-    commits: new Commits(rows, { owner, reader, fence: new Fence(db), inbox, requests, artifacts, longTerm }),
+    commits: new Commits(rows, { owner, reader, fence: new Fence(db), inbox, requests, outbox, artifacts, longTerm }),
     queue,
     inbox,
     requests,
+    outbox,
     forks: new Forks(rows, reader),
     threadImport: new ThreadImport(rows, { reader, prunedRanges, artifacts }),
     retention: new Retention(db, { reader, prunedRanges, eraser, effects }),

@@ -41,6 +41,8 @@ export interface Surroundings {
   readonly folder: string;
   /** Called at each named crash point. */
   point(name: string): void;
+  /** True for a graph with a hook before each call: the start of a call is then not part of the commit of its intent. */
+  readonly hasHook?: boolean;
   /** Called for each external effect: a line of `effects.ndjson`. */
   log(effect: Json): void;
 }
@@ -74,7 +76,10 @@ function matrixGraph(kind: Kind, around: Surroundings): Graph {
       ask: async (state, { model: askModel }) => ({
         messages: [await askModel({ model, request: { messages: state.messages, tools: [] } })],
       }),
-      tools: toolNode({ tools: [createAct(kind, around)] }),
+      tools: toolNode({
+        tools: [createAct(kind, around)],
+        middleware: around.hasHook === true ? [{ name: "allow", beforeTool: async () => undefined }] : [],
+      }),
       check: subgraph(check, { input: () => ({}), output: ({ notes }) => ({ notes }) }),
       end: (state) => ({ notes: [`${state.messages.length} messages`] }),
     })

@@ -12,6 +12,7 @@ import { eventTests } from "./events.ts";
 import { inboxTests } from "./inbox.ts";
 import { interruptTests } from "./interrupts.ts";
 import { longTermTests } from "./long-term.ts";
+import { outboxTests } from "./outbox.ts";
 import { queueTests } from "./queue.ts";
 import { requestTests } from "./requests.ts";
 import { scheduleTests } from "./schedules.ts";
@@ -639,6 +640,7 @@ export const storeConformance: readonly StoreTest[] = [
   ...longTermTests,
   ...inboxTests,
   ...requestTests,
+  ...outboxTests,
   ...eventTests,
   ...threadMoveTests,
   ...threadTests,

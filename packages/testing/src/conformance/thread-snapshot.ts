@@ -18,7 +18,7 @@ import {
 /**
  * Creates a waiting thread with a title, metadata, a tenant and an owner, with seven checkpoints on its branch and two child namespaces, one of them of a persistent
  * subgraph; a fork; a journal with every effect class; an open and an answered interrupt; a timer; a finished, a
- * waiting and a queued run; inbox messages; a durable event; and three tool calls that share two artifacts.
+ * waiting and a queued run; inbox messages; a durable event; an outbox message; and three tool calls that share two artifacts.
  */
 export async function fillThread(store: Store, thread: string): Promise<Claim> {
   await store.createThread({
@@ -28,6 +28,7 @@ export async function fillThread(store: Store, thread: string): Promise<Claim> {
     metadata: { of: thread, nth: 1 },
     ...parties,
   });
+  await store.outbox.subscribe({ consumer: "notify", topics: ["run.waiting"] });
   const claim = await store.claim(createClaimRequest(thread));
   const writer = createThreadWriter(store, thread, claim);
   await writeFinishedRun(writer);
@@ -141,6 +142,7 @@ async function writeWaitingRun(writer: ThreadWriter): Promise<void> {
       }),
     ],
     timers: [{ arm: createTimer({ id: "tick", generation: 6 }) }],
+    outbox: [{ id: "r2.waiting", topic: "run.waiting", payload: `{"of":"${thread}"}`, at: 160 }],
     events: [{ seq: writer.getNextSeq(), branch, at: 160, text: JSON.stringify({ type: "run.waiting", of: thread }) }],
     release: true,
   });

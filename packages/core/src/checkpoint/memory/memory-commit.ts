@@ -5,6 +5,7 @@ import type { RunRow } from "../checkpoint.ts";
 import { isDelayed } from "../delayed-run.ts";
 import type { InboxMessage, InboxMessageWrite } from "../inbox-message.ts";
 import type { EffectRow } from "../journal.ts";
+import { checkOutboxWrites } from "../outbox.ts";
 import {
   checkFollows,
   createFencedError,
@@ -20,6 +21,7 @@ import type { InputCounts } from "../run-request.ts";
 import type { Commit } from "../store.ts";
 import { appendCheckpoint } from "./memory-checkpoints.ts";
 import { closeInterrupts, putInterrupt } from "./memory-interrupts.ts";
+import { addOutboxRow } from "./memory-outbox.ts";
 import { countInputs, handleRequests } from "./memory-requests.ts";
 import { findRunByKey } from "./memory-runs.ts";
 import {
@@ -46,6 +48,7 @@ export function applyCommit(threads: Threads, self: Owner, commit: Commit): Inpu
     checkFollows(commit.checkpoint, getLastCheckpointId(namespace), thread.checkpoint, commit);
   if (commit.run !== undefined) checkRun(thread, namespace, commit.run);
   checkRowNames(commit);
+  checkOutboxWrites(commit.outbox ?? []);
   for (const parentJournal of commit.parentJournals ?? [])
     if (!thread.namespaces.has(parentJournal.namespace))
       throw createUnknownBranchError(thread.id, parentJournal.namespace);
@@ -76,6 +79,8 @@ export function applyCommit(threads: Threads, self: Owner, commit: Commit): Inpu
   handleRequests(thread, commit);
   if (namespace.inbox.length > 0 && commit.rolledBackRun !== undefined) threads.eventThreads.add(thread.id);
   if (commit.longTerm !== undefined) threads.longTerm.apply(commit.longTerm, getLatestTime(commit));
+  for (const write of commit.outbox ?? [])
+    addOutboxRow(threads.outbox, { ...write, thread: thread.id, branch: namespace.name });
   thread.seq = Math.max(thread.seq, commit.seq);
   thread.updatedAt = Math.max(thread.updatedAt, getChangeTime(commit));
   if (commit.release === true) thread.owner = undefined;

@@ -31,6 +31,7 @@ import { insertThread, saveOutline, toThreadExport } from "./memory-export.ts";
 import { forkBranch } from "./memory-fork.ts";
 import { createMemoryHints } from "./memory-hints.ts";
 import { listOpenInterrupts } from "./memory-interrupts.ts";
+import { createOutboxAccess, deleteOutboxOfThread } from "./memory-outbox.ts";
 import { requestRun } from "./memory-request-run.ts";
 import { countInputs, listOpenRequests } from "./memory-requests.ts";
 import { pruneMemoryThread } from "./memory-retention.ts";
@@ -40,6 +41,7 @@ import { readSnapshot, type SavedThreads, saveForSnapshots, type ThreadSource } 
 import { listNamespaces, listTimeline } from "./memory-supersteps.ts";
 import {
   createArtifactAccess,
+  createMemoryOutbox,
   createNamespace,
   createThread,
   findNamespace,
@@ -92,6 +94,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
     outlines: new Map<string, string>(),
     longTerm: createMemoryLongTerm(),
     schedules: new Map<string, ScheduleRow>(),
+    outbox: createMemoryOutbox(),
     snapshots: new Set<SavedThreads>(),
     ownership,
     now: options.now,
@@ -116,6 +119,7 @@ function createOwner(threads: Threads, vectors: LongTermVectors | undefined): Me
     ...createWrites(threads, self, queue),
     longTerm: createLongTermStore(threads, { self, queue, vectors }),
     schedules: createSchedules(threads, self, queue),
+    outbox: createOutboxAccess(threads, self, { read: (work) => read(self, work), write: queue.write }),
     artifacts: createArtifactAccess((thread) => {
       checkAlive(self);
       return threads.get(thread)?.artifacts;
@@ -321,6 +325,7 @@ function createWrites(threads: Threads, self: Owner, { add, write: enqueue }: Wr
       write(id, () => {
         if (getThread(threads, id).owner?.alive === true) throw createBusyError(id);
         threads.delete(id);
+        deleteOutboxOfThread(threads.outbox, id);
       }),
     importThread: (exported) =>
       write(exported.id, () => {

@@ -13,6 +13,7 @@ import type { EventRow } from "../event.ts";
 import type { GraphVersion, PrunedRange } from "../export/thread-export.ts";
 import type { InboxMessage } from "../inbox-message.ts";
 import type { EffectRow, InterruptRow } from "../journal.ts";
+import type { OutboxRow } from "../outbox.ts";
 import {
   checkFilter,
   checkRange,
@@ -106,6 +107,19 @@ export interface StoredInterrupt {
   readonly position: number;
 }
 
+/** Rows of the outbox by position, and the topics of each consumer. */
+export interface MemoryOutbox {
+  readonly rows: Map<number, { readonly row: OutboxRow; readonly owner: Owner | undefined }>;
+  /** Positions by consumer, thread and id. */
+  readonly positions: Map<string, number>;
+  readonly topics: Map<string, ReadonlySet<string>>;
+  lastPosition: number;
+}
+
+export function createMemoryOutbox(): MemoryOutbox {
+  return { rows: new Map(), positions: new Map(), topics: new Map(), lastPosition: 0 };
+}
+
 export type Threads = Map<string, Thread> & {
   runCount: number;
   interruptCount: number;
@@ -119,9 +133,10 @@ export type Threads = Map<string, Thread> & {
   /** Outlines of graph versions, by version. */
   readonly outlines: Map<string, string>;
   readonly longTerm: MemoryLongTerm;
+  readonly ownership: Ownership;
   /** Schedules by id. */
   readonly schedules: Map<string, ScheduleRow>;
-  readonly ownership: Ownership;
+  readonly outbox: MemoryOutbox;
   /** Clock of the store; undefined in a store without a clock. */
   readonly now: (() => number) | undefined;
   /** Open snapshots, each with the threads changed since. */

@@ -35,5 +35,6 @@ export function emit(events: EventEmitter, body: RunEventBody, at?: Pick<EventPo
     nesting === undefined
       ? { ...body, ...place, branch }
       : { ...body, ...place, branch, within: nesting.path.join("."), withinId: nesting.id },
+    at === undefined || nesting?.unsaved === true ? "transient" : "durable",
   );
 }

@@ -7,6 +7,8 @@ import type { CheckpointRow, CheckpointSource } from "../../checkpoint/checkpoin
 import type { Step } from "../kernel/kernel.ts";
 import { createEventQueue, type EventOverflow, type EventQueue, isDurable } from "./event-queue.ts";
 import type { Inspection } from "./inspection.ts";
+import type { Relay } from "./relay.ts";
+import { createRelayPublisher, type PublishedRun, type RelayPublisher } from "./relay-publisher.ts";
 import type { RunEvent, RunEventBody, Transition } from "./run-event.ts";
 
 /** Checkpoint fields of a transition without a checkpoint. */
@@ -56,12 +58,15 @@ const views: Readonly<Record<EventView, (event: RunEvent) => boolean>> = {
 };
 
 /**
- * Returns true when an event belongs to one of the views. Without views every event matches; `events.dropped` and
- * `events.pruned` match every view.
+ * Returns true when an event belongs to one of the views. Without views every event matches; `snapshot`,
+ * `events.dropped` and `events.pruned` match every view.
  */
 export function isInView(event: RunEvent, selectedViews: readonly EventView[] | undefined): boolean {
   return (
-    selectedViews === undefined || event.type.startsWith("events.") || selectedViews.some((view) => views[view](event))
+    selectedViews === undefined ||
+    event.type === "snapshot" ||
+    event.type.startsWith("events.") ||
+    selectedViews.some((view) => views[view](event))
   );
 }
 
@@ -77,9 +82,10 @@ interface IterateOptions {
 
 /** Connects the engine, which emits events, with readers. Without readers an emit costs one comparison. */
 export interface EventStream {
-  /** True when at least one reader is subscribed, so that building an event is worthwhile. */
+  /** True when at least one reader is subscribed or a relay is in use, so that building an event is worthwhile. */
   readonly hasReaders: () => boolean;
-  readonly emit: (event: RunEvent) => void;
+  /** `durability` is `durable` for an event that the store holds under its own number. */
+  readonly emit: (event: RunEvent, durability: "durable" | "transient") => void;
   readonly subscribe: (reader: (event: RunEvent) => void) => () => void;
   /**
    * Iterates over events from now on, until the run ends or the loop is left. After the last event of a failed run, the
@@ -92,6 +98,10 @@ export interface EventStream {
   getState: (() => unknown) | undefined;
   /** Handle of the run that emits to this stream. */
   handle: object | undefined;
+  /** Relay of the run; set by the handle. */
+  relay: Relay | undefined;
+  /** Publishes the events from now on to the relay, under the claim of the run; without a relay does nothing. */
+  readonly startPublishing: (run: PublishedRun) => void;
   /** Reports the id of the run that the handle drives; set by the handle. */
   announceRun: ((run: string) => void) | undefined;
   /** Closes the stream, with the failure of the run. */
@@ -110,6 +120,7 @@ export function createEventStream(onReaderError: (error: unknown) => void, inspe
   let closed = false;
   let runFailure: Failure | undefined;
   let hasFailureReader = false;
+  let publisher: RelayPublisher | undefined;
 
   function subscribe(reader: (event: RunEvent) => void): () => void {
     const receive = (event: RunEvent): unknown => {
@@ -122,9 +133,10 @@ export function createEventStream(onReaderError: (error: unknown) => void, inspe
     };
   }
 
-  return {
-    hasReaders: () => readers.size > 0 || iterators.size > 0,
-    emit: (event) => {
+  const stream: EventStream = {
+    hasReaders: () => readers.size > 0 || iterators.size > 0 || publisher?.isInUse() === true,
+    emit: (event, durability) => {
+      if (publisher?.isInUse() === true) publisher.publish(event, durability);
       for (const iterator of iterators) iterator.push(event);
       for (const reader of readers) {
         try {
@@ -147,9 +159,16 @@ export function createEventStream(onReaderError: (error: unknown) => void, inspe
     getState: undefined,
     handle: undefined,
     announceRun: undefined,
+    relay: undefined,
+    startPublishing: (run) => {
+      publisher?.end();
+      publisher = stream.relay === undefined || closed ? undefined : createRelayPublisher(stream.relay, run);
+    },
     inspection,
     close: (failure) => {
       closed = true;
+      publisher?.end();
+      publisher = undefined;
       runFailure ??= failure;
       for (const iterator of iterators) if (iterator.close(runFailure)) hasFailureReader = true;
       iterators.clear();
@@ -157,6 +176,7 @@ export function createEventStream(onReaderError: (error: unknown) => void, inspe
       readers.clear();
     },
   };
+  return stream;
 }
 
 /** Iterator over the events of a stream, with a queue for a slow reader. */

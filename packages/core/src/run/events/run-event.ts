@@ -9,6 +9,7 @@ import type { ModelFailureKind } from "../../model/model-failure.ts";
 import type { Delta } from "../../state/delta.ts";
 import type { ToolOutput, ToolResult } from "../../tool/result.ts";
 import type { GuardResult } from "../kernel/kernel.ts";
+import type { OpenWork } from "./open-message.ts";
 
 /** One transition of a machine, as tests, the command line and the inspector read it. */
 export interface Transition {
@@ -268,7 +269,13 @@ export type RunEventBody =
    * Durable events removed by `pruneThread`: those with the sequence numbers `from` to `to`, of any branch. Only in
    * `streamEvents`. `seq` is `to`; `at` and `branch` are those of the next event.
    */
-  | { readonly type: "events.pruned"; readonly from: number; readonly to: number };
+  | { readonly type: "events.pruned"; readonly from: number; readonly to: number }
+  /**
+   * What is open in the run at work and not saved yet. Drop the open messages and calls shown so far, and show these;
+   * the next deltas continue them. Only in `streamEvents` with `follow`: after each connect and each gap. `run` is
+   * undefined when no run of the thread is at work within reach.
+   */
+  | ({ readonly type: "snapshot"; readonly run: string | undefined } & OpenWork);
 
 /** Event of a run, with its position. */
 export type RunEvent = EventPosition & RunEventBody;

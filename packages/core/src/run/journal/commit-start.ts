@@ -12,8 +12,10 @@ import {
   type ActiveThread,
   commitEffect,
   type Persistence,
+  type PlannedStart,
   recordEffect,
   toJournalKey,
+  toRowKey,
 } from "../session/parts/persistence.ts";
 import type { Position } from "../session/parts/position.ts";
 import { isSuspension } from "../session/preemption.ts";
@@ -56,6 +58,46 @@ export function commitStart<Value>(
     });
     saved.starts.add(start);
   });
+}
+
+/**
+ * Begins an effect whose start is durable already. An effect of a run that stops now does not begin, and its row records
+ * the cancelled start.
+ */
+export async function beginPlanned<Value>(
+  world: World,
+  saved: Persistence,
+  { row, begin }: Pick<OnceStart<Value>, "row" | "begin">,
+): Promise<Value> {
+  saved.rows.set(toRowKey(row), row);
+  const stop = findStop(saved.thread);
+  if (stop === undefined) return trackBegin(saved, begin);
+  recordCancelledStart(world, saved, row);
+  throw stop;
+}
+
+/**
+ * Takes the planned start of an effect, which is then not in the journal of this process: the effect begins, or
+ * `cancelUnusedStart` marks the start as not performed. Undefined for an effect without a planned start.
+ */
+export function takePlannedStart({ saved }: Journal, place: string): PlannedStart | undefined {
+  const planned = saved?.plannedStarts.get(place);
+  if (saved === undefined || planned === undefined) return undefined;
+  saved.plannedStarts.delete(place);
+  saved.rows.delete(place);
+  return planned;
+}
+
+/** Marks a taken start as not performed, unless the journal has a row of its effect by now. */
+export function cancelUnusedStart({ saved, world }: Journal, { row }: PlannedStart): void {
+  if (saved !== undefined && !saved.rows.has(toRowKey(row))) recordCancelledStart(world, saved, row);
+}
+
+/** Marks the planned starts that no call has taken as not performed. */
+export function cancelPlannedStarts({ saved, world }: Journal): void {
+  if (saved === undefined || saved.plannedStarts.size === 0) return;
+  for (const { row } of saved.plannedStarts.values()) recordCancelledStart(world, saved, row);
+  saved.plannedStarts.clear();
 }
 
 function trackBegin<Value>({ thread }: Persistence, begin: () => Value | Promise<Value>): Value | Promise<Value> {

@@ -24,7 +24,7 @@ import { getTaskPlace, type Position } from "../session/parts/position.ts";
 import { toRedactedRecord } from "../session/redact-error.ts";
 import type { Session } from "../session/session.ts";
 import { validateEncodable } from "../session/validate-writes.ts";
-import { commitStart } from "./commit-start.ts";
+import { beginPlanned, commitStart } from "./commit-start.ts";
 import {
   type ConsultPerson,
   createPriorDoubt,
@@ -90,6 +90,8 @@ export interface EffectRequest<Value> extends EffectIdentity<Value> {
    * the start.
    */
   readonly beforeStart?: (() => void) | undefined;
+  /** Row of a start that is durable already: the effect begins in this turn. */
+  readonly plannedStart?: EffectRow | undefined;
   /** Returns the artifacts saved with the outcome; called after the effect has finished. */
   readonly getArtifacts?: () => readonly ArtifactWrite[] | undefined;
   /** Returns the current stage of the effect as a display word. */
@@ -141,6 +143,8 @@ export function createIdempotencyKey({ run, keySalt, namespace }: Position, task
  */
 export function runRecordedEffect<Value>(session: EffectSession, request: EffectRequest<Value>): Promise<Value> {
   const { saved, outcomes } = session.journal;
+  if (request.plannedStart !== undefined && saved !== undefined)
+    return startOnceEffect(session.position, session.journal, saved, { request, row: request.plannedStart });
   const place = toJournalKey(session.position.step, request.task.id, request.key);
   const isNew = !outcomes.has(place) && (saved === undefined || (request.effect !== "once" && !saved.rows.has(place)));
   return isNew ? startEffect(session.position, session.journal, request) : resolveEffect(session, request, place);
@@ -399,7 +403,7 @@ function startEffect<Value>(
   return startOnceEffect(position, journal, saved, { request, row });
 }
 
-/** Makes the start of a `once` effect durable, then runs the effect. */
+/** Makes the start of a `once` effect durable, unless it was planned, then runs the effect. */
 function startOnceEffect<Value>(
   position: Position,
   journal: Journal,
@@ -407,12 +411,14 @@ function startOnceEffect<Value>(
   { request, row }: { readonly request: EffectRequest<Value>; readonly row: EffectRow },
 ): Promise<Value> {
   const execute = (): Value | Promise<Value> => request.execute(row.idempotencyKey);
+  const begin = (): Promise<Value> => completeEffect(position, journal, request, { row, execute });
   request.beforeStart?.();
+  if (request.plannedStart !== undefined) return beginPlanned(journal.world, saved, { row, begin });
   return commitStart(journal.world, saved, {
     row,
     isAbandoned: request.isAbandoned,
     onAbandoned: request.onAbandoned,
-    begin: () => completeEffect(position, journal, request, { row, execute }),
+    begin,
   });
 }
 

@@ -36,9 +36,18 @@ export function findPriorEffects(
   position: Position,
   saved: Persistence,
 ): Promise<readonly PriorEffect[]> | undefined {
-  if (env.onPriorEffect === "repeat") return undefined;
-  const known = siblingBranches.get(saved.thread);
-  return Array.isArray(known) && known.length === 0 ? undefined : loadPriorEffects(env, position, saved);
+  return hasNoPriorEffects(env, saved) ? undefined : loadPriorEffects(env, position, saved);
+}
+
+/** Returns true if the session is known to have no `once` effects on other branches, without a read. */
+export function hasNoPriorEffects(env: RunEnvironment, { thread, claim }: Persistence): boolean {
+  if (env.onPriorEffect === "repeat") return true;
+  const known = siblingBranches.get(thread);
+  if (known !== undefined) return Array.isArray(known) && known.length === 0;
+  // No checkpoint existed at the claim, so no branch had one either.
+  if (claim.nextCheckpoint > 1) return false;
+  siblingBranches.set(thread, []);
+  return true;
 }
 
 async function loadPriorEffects(

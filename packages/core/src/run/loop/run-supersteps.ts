@@ -8,7 +8,7 @@ import type { Task } from "../../checkpoint/checkpoint.ts";
 import type { EffectRow, InterruptRow } from "../../checkpoint/journal.ts";
 import { encodeWrapper } from "../../state/codec.ts";
 import { emit } from "../events/event-emitter.ts";
-import { waitForStarts } from "../journal/commit-start.ts";
+import { cancelPlannedStarts, waitForStarts } from "../journal/commit-start.ts";
 import { endAttempts } from "../journal/effect-attempts.ts";
 import { createTaskRow } from "../journal/task-row.ts";
 import { subscribeToAbort } from "../session/abort.ts";
@@ -31,11 +31,20 @@ import { removeExpiry } from "../session/timers/interrupt-timers.ts";
 import { applyMachineEvent, commitStep, hasToolTask } from "../superstep/commit.ts";
 import { isRouteError } from "../superstep/superstep.ts";
 import type { TaskResult } from "../task/attempt.ts";
+import { planStarts } from "../tool-call/plan-starts.ts";
 import { rejectOutcomes } from "./reject-outcomes.ts";
 import { runTask } from "./run-task.ts";
 
 /** Runs supersteps. `isFresh` is false for a run resumed from a checkpoint, whose breakpoint was already passed. */
-export async function runSupersteps(session: Session, { isFresh }: { readonly isFresh: boolean }): Promise<Stop> {
+export async function runSupersteps(session: Session, start: { readonly isFresh: boolean }): Promise<Stop> {
+  try {
+    return await runUntilStop(session, start);
+  } finally {
+    cancelPlannedStarts(session.journal);
+  }
+}
+
+async function runUntilStop(session: Session, { isFresh }: { readonly isFresh: boolean }): Promise<Stop> {
   let lastNodes: readonly string[] | undefined = isFresh ? [] : undefined;
   while (session.progress.control.tasks.length > 0) {
     throwCommitFailure(session.journal);
@@ -80,7 +89,11 @@ async function runSuperstep(session: Session): Promise<SuperstepEnd> {
   if (paused !== undefined) return { kind: "paused", cause: paused.cause };
   const fatal = finished.find(({ outcome }) => outcome.failure !== undefined)?.outcome.failure;
   try {
-    await commitStep(session, finished, startedAt, fatal);
+    await commitStep(session, finished, {
+      startedAt,
+      failure: fatal,
+      planStarts: (result) => planStarts(session, finished, result),
+    });
   } catch (error) {
     if (isRouteError(error)) journalFinished(session, finished);
     else rejectOutcomes(session, finished, error);
@@ -140,7 +153,9 @@ async function runTasks(session: Session): Promise<readonly TaskResult[]> {
       : session.env.onTaskFailure === "abort" && !session.signals.abort.signal.aborted
         ? await runUntilFailure(session, tasks)
         : await mapBounded(tasks, session.env.limits.maxConcurrency, (task) => runJournaled(session, task));
-  if (session.journal.saved !== undefined) await waitForStarts(session.journal);
+  if (session.journal.saved === undefined) return results;
+  await waitForStarts(session.journal);
+  cancelPlannedStarts(session.journal);
   return results;
 }
 

@@ -240,7 +240,7 @@ async function parkRun(
     events: [{ seq: nextSeq, branch, at, text: encodeWrapper(codec, body, "the event run.paused") }],
   };
   await awaitDurable((onCommitted) => store.commit(commit, onCommitted));
-  if (events.hasReaders()) events.emit({ ...body, seq: nextSeq, at, branch });
+  if (events.hasReaders()) events.emit({ ...body, seq: nextSeq, at, branch }, "durable");
 }
 
 function toParkedRow({ endedAt: _, ...run }: RunRow, error: ErrorRecord): RunRow {
@@ -274,18 +274,21 @@ async function writeMigration(options: ResolveVersionOptions, to: MigratedSnapsh
     await awaitDurable((onCommitted) => store.commit(commit, onCommitted));
     const next = [...new Set(each.control.tasks.map(({ node }) => node))];
     if (events.hasReaders())
-      events.emit({
-        ...describeCheckpoint(row),
-        nodes: [],
-        next: next.length === 0 ? [END] : next,
-        changes: deltas.changes,
-        seq,
-        at,
-        branch: claim.branch,
-        ...(isOutermost
-          ? {}
-          : { within: each.path.join("."), withinId: each.namespace.slice(each.namespace.indexOf("/") + 1) }),
-      });
+      events.emit(
+        {
+          ...describeCheckpoint(row),
+          nodes: [],
+          next: next.length === 0 ? [END] : next,
+          changes: deltas.changes,
+          seq,
+          at,
+          branch: claim.branch,
+          ...(isOutermost
+            ? {}
+            : { within: each.path.join("."), withinId: each.namespace.slice(each.namespace.indexOf("/") + 1) }),
+        },
+        "durable",
+      );
     if (isOutermost) head = row;
     id += 1;
     seq += 1;

@@ -17,10 +17,14 @@ const pageSize = 100;
 /** Reader of the durable events of a thread, equal to the events emitted when they were committed. */
 export interface StoredEventReader {
   /**
-   * Streams the events above the last event read so far, in order of their sequence numbers, up to the last event at
-   * the time of reading. Missing numbers are reported by `events.pruned`.
+   * Streams the events above the last event read so far, in order of their sequence numbers, up to the number `upTo`
+   * or the last event at the time of reading. Missing numbers are reported by `events.pruned`.
    */
-  readNew(): AsyncGenerator<RunEvent, undefined, undefined>;
+  readNew(upTo?: number): AsyncGenerator<RunEvent, undefined, undefined>;
+  /** Returns true if the store has events above the last event read so far. */
+  hasNew(): Promise<boolean>;
+  /** Returns the number of the last event read so far. */
+  getLastSeq(): number;
 }
 
 interface StoredEventsOptions {
@@ -46,11 +50,14 @@ export function createStoredEventReader({
   const isIncluded = (namespace: string, seq: number): boolean =>
     lastSeqs === undefined || seq <= (lastSeqs.get(getBranchName(namespace)) ?? 0);
   return {
-    readNew: async function* () {
+    hasNew: async () => (await store.events(thread, { after: lastSeq, from, limit: 1 })).length > 0,
+    getLastSeq: () => lastSeq,
+    readNew: async function* (upTo = Number.POSITIVE_INFINITY) {
       for (;;) {
         const page = await store.events(thread, { after: lastSeq, from, limit: pageSize });
         for (const stored of page) {
           const { seq, at, branch } = getEventRow(stored);
+          if (seq > upTo) return undefined;
           const gap = { from: lastSeq + 1, to: seq - 1 };
           lastSeq = seq;
           if ("checkpoint" in stored) from = stored.checkpoint.id;

@@ -18,7 +18,13 @@ import { createDurableEvent, type DurableEvent, type DurableEventBody } from "..
 import type { QueuedMessage } from "../session/inbox/inbox.ts";
 import { readOutput } from "../session/output.ts";
 import type { Journal } from "../session/parts/journal.ts";
-import { awaitCommit, type Persistence } from "../session/parts/persistence.ts";
+import {
+  awaitCommit,
+  type Persistence,
+  type PlannedStart,
+  type SessionWrite,
+  toRowKey,
+} from "../session/parts/persistence.ts";
 import { countSteps, getMachinePath, getTurns, type Position } from "../session/parts/position.ts";
 import type { Progress } from "../session/parts/progress.ts";
 import type { State, Write } from "../session/returns.ts";
@@ -115,8 +121,16 @@ export function resumeTasks(
 export async function commitStep(
   session: Session,
   finished: readonly FinishedTask[],
-  began: number,
-  failure?: ErrorRecord,
+  {
+    startedAt,
+    failure,
+    planStarts,
+  }: {
+    readonly startedAt: number;
+    readonly failure: ErrorRecord | undefined;
+    /** Lists the starts of the next superstep that become durable with this one. */
+    readonly planStarts: (result: StepResult) => readonly PlannedStart[];
+  },
 ): Promise<void> {
   const { context } = session.env;
   const before = { state: session.progress.state, ...session.progress.control, context };
@@ -136,10 +150,11 @@ export async function commitStep(
   await commit(session, result, {
     nodes,
     source: "step",
-    startedAt: began,
+    startedAt,
     isFirst: false,
     inboxMessages: delivered,
     longTerm,
+    starts: failure === undefined ? planStarts(result) : [],
     ...final,
   });
   if (session.position.nesting === undefined) session.inboxes.inbox.acknowledge(delivered);
@@ -171,6 +186,8 @@ interface CommitOptions {
   readonly isPartial?: boolean;
   /** Interrupts that the commit closes. */
   readonly interrupts?: readonly InterruptRow[];
+  /** Starts of the next superstep. */
+  readonly starts?: readonly PlannedStart[];
   /** Final run row and event: the commit releases the thread, and no next step starts here. */
   readonly final?: { readonly run: RunRow | undefined; readonly body?: DurableEventBody };
 }
@@ -328,7 +345,8 @@ function dropInnerSessions({ plan, namespace }: Position, { innerSessions }: Lin
     if (!plan.nodes.has(called.slice(namespace.length + 1))) innerSessions.delete(called);
 }
 
-interface SaveOptions extends Pick<CommitOptions, "nodes" | "source" | "longTerm" | "isPartial" | "interrupts"> {
+interface SaveOptions
+  extends Pick<CommitOptions, "nodes" | "source" | "longTerm" | "isPartial" | "interrupts" | "starts"> {
   /** Inbox messages that the checkpoint receives. */
   readonly inboxMessages?: readonly { readonly id: string }[] | undefined;
   readonly rolledBackRun?: string | undefined;
@@ -406,14 +424,32 @@ export async function saveCheckpoint(
     release,
     ...interruptPart,
   };
-  const durable = awaitCommit(saved, parts);
-  // Clear synchronously: effects recorded from here on belong to the next step.
-  saved.rows.clear();
-  await durable;
+  await awaitSuperstep(saved, parts, options.starts ?? []);
   saved.parent = row.id;
   if (position.nesting === undefined) saved.interrupts.clear();
   thread.bytes += row.bytes;
   return { ...numbers, row };
+}
+
+/** Commits a superstep, with the starts of the next one. */
+async function awaitSuperstep(saved: Persistence, parts: SessionWrite, starts: readonly PlannedStart[]): Promise<void> {
+  const keys = starts.map(({ row }) => toRowKey(row));
+  for (const [index, { row }] of starts.entries()) saved.pending.set(keys[index] ?? "", { row });
+  const durable = awaitCommit(saved, parts);
+  // Clear synchronously: effects recorded from here on belong to the next step.
+  saved.rows.clear();
+  try {
+    await durable;
+  } catch (error) {
+    // A refused superstep decides no call: no later commit may contain its starts.
+    for (const key of keys) saved.pending.delete(key);
+    throw error;
+  }
+  for (const start of starts) {
+    const key = toRowKey(start.row);
+    saved.rows.set(key, start.row);
+    saved.plannedStarts.set(key, start);
+  }
 }
 
 function listEventRows({ started, received = [], ended }: EventNumbers): readonly EventRow[] | undefined {

@@ -287,6 +287,7 @@ export async function loadInner(
     interrupts,
     pending: new Map(),
     starts: new Set(),
+    plannedStarts: new Map(),
     flushing: false,
   };
   closeLoadedAttempts(saved);

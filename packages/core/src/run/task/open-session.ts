@@ -109,7 +109,14 @@ export function getCodec({ codec = plainCodec }: CommonOptions): Codec {
 export async function openSession(opening: OpenSessionOptions): Promise<Session> {
   const session = await claimSession(opening);
   opening.events.getState = () => toPublicState(session.position.plan, session.progress.state);
+  publishEvents(opening, session);
   return session;
+}
+
+function publishEvents({ events, thread }: OpenSessionOptions, { position: { run }, journal, env }: Session): void {
+  if (journal.saved === undefined) return;
+  const { epoch, nextSeq } = journal.saved.claim;
+  events.startPublishing({ thread, run: run.id, branch: run.branch, epoch, seq: nextSeq - 1, world: env.world });
 }
 
 async function claimSession(opening: OpenSessionOptions): Promise<Session> {
@@ -354,6 +361,7 @@ async function loadSession(
     interrupts: new Map(interrupts.filter((row) => row.step === head?.step).map((row) => [row.id, row])),
     pending: new Map(),
     starts: new Set(),
+    plannedStarts: new Map(),
     flushing: false,
   };
   closeLoadedAttempts(saved);

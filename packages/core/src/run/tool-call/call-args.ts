@@ -22,6 +22,7 @@ export function parseCallArgs(
   block: ToolCallBlock,
 ): { readonly value: unknown } | ToolError {
   const { spec } = tool;
+  if (call.plannedStart !== undefined) return { value: call.plannedStart.args };
   if (block.refused !== undefined)
     return ToolError.invalidArgs(`The arguments of "${spec.name}" were not accepted: they ${block.refused}.`);
   const isEmpty = block.raw?.trim() === "" && hasNoArguments(spec);

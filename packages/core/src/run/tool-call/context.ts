@@ -14,6 +14,7 @@ import type { Middleware } from "../../tool/policy/middleware.ts";
 import { type ToolOutput, type ToolResult, toErrorResult } from "../../tool/result.ts";
 import type { PendingCall } from "../conversation/pending-calls.ts";
 import { emit } from "../events/event-emitter.ts";
+import type { PlannedStart } from "../session/parts/persistence.ts";
 import { getErrorPlace } from "../session/parts/position.ts";
 import { mergeMiddleware, type RunEnvironment } from "../session/parts/run-environment.ts";
 import { toRedactedRecord } from "../session/redact-error.ts";
@@ -42,6 +43,8 @@ export interface ToolCallContext extends PendingCall, ToolCallParts {
   readonly hasStarted: boolean;
   /** True when the call holds a slot of the call limit. */
   hasSlot: boolean;
+  /** Start of the call that is durable already; undefined when the start is committed before the call begins. */
+  readonly plannedStart: PlannedStart | undefined;
   /** Returns the state of the call's machine. */
   readonly getState: () => ToolCallState;
   readonly transition: (event: ToolCallEvent) => void;

@@ -13,6 +13,7 @@ import type { InDoubtAnswer } from "../../tool/policy/approval.ts";
 import { isResult, type ToolResult, toErrorResult } from "../../tool/result.ts";
 import type { PendingCall } from "../conversation/pending-calls.ts";
 import { digestArgs } from "../journal/args-digest.ts";
+import { cancelUnusedStart, takePlannedStart } from "../journal/commit-start.ts";
 import { type DoubtDecision, unwrapOutcome } from "../journal/decide-effect.ts";
 import { toKnownUsage } from "../journal/effect-usage.ts";
 import { adoptPriorEffect, createIdempotencyKey, type EffectIdentity, runRecordedEffect } from "../journal/journal.ts";
@@ -21,7 +22,7 @@ import { findPriorEffects } from "../journal/prior-effects.ts";
 import { createTableKernel, type Kernel } from "../kernel/kernel.ts";
 import { resolveTool } from "../model-call/advertised-tools.ts";
 import type { Journal } from "../session/parts/journal.ts";
-import { type Persistence, toJournalKey } from "../session/parts/persistence.ts";
+import { type Persistence, type PlannedStart, toJournalKey } from "../session/parts/persistence.ts";
 import { isSuspension } from "../session/preemption.ts";
 import type { TaskScope } from "../session/scope.ts";
 import { inspectCall } from "../superstep/inspect-run.ts";
@@ -74,9 +75,31 @@ export async function runToolCall(
   node: ToolNode<never, never>,
   request: ToolCallRequest,
 ): Promise<CallEnd> {
+  const { journal, position } = session;
+  const plannedStart = takePlannedStart(journal, toJournalKey(position.step, scope.task.id, request.open.key));
+  if (plannedStart === undefined) return answerCall(session, scope, node, { request, plannedStart });
+  try {
+    return await answerCall(session, scope, node, { request, plannedStart });
+  } finally {
+    cancelUnusedStart(journal, plannedStart);
+  }
+}
+
+/** A call, with its start when it is durable already. */
+interface StartableCall {
+  readonly request: ToolCallRequest;
+  readonly plannedStart: PlannedStart | undefined;
+}
+
+async function answerCall(
+  session: ToolCallParts,
+  scope: TaskScope,
+  node: ToolNode<never, never>,
+  { request, plannedStart }: StartableCall,
+): Promise<CallEnd> {
   const journalRowKey = toJournalKey(session.position.step, scope.task.id, request.open.key);
   const recordedRow = session.journal.saved?.rows.get(journalRowKey);
-  const call = createCallContext(session, scope, node, { request, recordedRow });
+  const call = createCallContext(session, scope, node, { request, recordedRow, plannedStart });
   const attempts =
     recordedRow?.state === "ok" ? recordedRow.attempts : getAnsweredAttempts(session.journal, journalRowKey);
   if (attempts !== undefined) return replayCall(call, attempts);
@@ -103,7 +126,10 @@ export async function runToolCall(
   }
   const effect = getCallEffect(tool);
   const { saved } = session.journal;
-  const args = effect === "once" && saved !== undefined ? digestArgs(session.env.codec, call.toolCall.args) : undefined;
+  const args =
+    effect === "once" && saved !== undefined
+      ? (plannedStart?.row.args ?? digestArgs(session.env.codec, call.toolCall.args))
+      : undefined;
   // Also checked when the call had started on this branch: another branch may have run it since.
   if (effect === "once" && saved !== undefined && doubt?.kind !== "happened") {
     const journals = findPriorEffects(session.env, session.position, saved);
@@ -149,7 +175,8 @@ function createCallContext(
   {
     request: { open, batch },
     recordedRow,
-  }: { readonly request: ToolCallRequest; readonly recordedRow: EffectRow | undefined },
+    plannedStart,
+  }: StartableCall & { readonly recordedRow: EffectRow | undefined },
 ): ToolCallContext {
   kernel ??= createTableKernel(getToolCallMachine(), (event) => event.type);
   const machine = kernel;
@@ -179,6 +206,7 @@ function createCallContext(
     ownUsage: undefined,
     hasStarted: hasStarted(position, journal, scope, { call: open, known: recordedRow }),
     hasSlot: false,
+    plannedStart,
     getState: () => snapshot.value as ToolCallState,
     transition: (type) => {
       const step = machine.step(snapshot, { type });
@@ -204,7 +232,7 @@ function createCallContext(
  * Returns the effect class of a call. The answer of a client tool is saved, so reading the answer again has no effect.
  * A graph continues from its checkpoint; its own nodes and calls protect their `once` effects.
  */
-function getCallEffect({ spec, graph }: Tool<never, never>): ToolSpec["effect"] {
+export function getCallEffect({ spec, graph }: Tool<never, never>): ToolSpec["effect"] {
   if (spec.client === true) return "pure";
   return graph === undefined ? spec.effect : "idempotent";
 }
@@ -339,6 +367,7 @@ function recordResult(
     effect,
     args,
     execute,
+    plannedStart: effect === "once" ? call.plannedStart?.row : undefined,
     reconcile: reconcileCall,
     beforeStart: effect === "once" ? () => recordStartArgs(call) : undefined,
     countAttempts: getAttempts,

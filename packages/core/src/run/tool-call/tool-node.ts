@@ -12,7 +12,6 @@ import { ToolError } from "../../tool/definition/tool-error.ts";
 import type { ToolResult } from "../../tool/result.ts";
 import { listPendingCalls, type PendingCall } from "../conversation/pending-calls.ts";
 import { collectCallChanges } from "../journal/long-term-writes.ts";
-import { resolveTool } from "../model-call/advertised-tools.ts";
 import { runAfterAgentHooks } from "../model-call/agent-hooks.ts";
 import { mapBounded } from "../session/concurrency.ts";
 import { hasConversation, type QueuedMessage } from "../session/inbox/inbox.ts";
@@ -22,6 +21,7 @@ import { readReturn, type Write } from "../session/returns.ts";
 import type { TaskScope } from "../session/scope.ts";
 import type { Session } from "../session/session.ts";
 import { filterSteering, listWaitingMessages } from "../superstep/drain-inbox.ts";
+import { listBatches, splitGroups } from "./call-batches.ts";
 import { listCommandReturns } from "./command-returns.ts";
 import { listNodeMiddleware } from "./context.ts";
 import { answerFinalCalls } from "./final-call.ts";
@@ -199,34 +199,12 @@ async function runInBatches<Result>(
 ): Promise<readonly Result[]> {
   const [only] = calls;
   if (calls.length === 1 && only !== undefined) return [await work(only)];
-  const { strategy, maxConcurrency } = node;
-  const size = strategy === "parallel" ? calls.length : strategy === "sequential" ? 1 : strategy.batch;
   const results: Result[] = [];
-  for (let start = 0; start < calls.length; start += size) {
-    if (start > 0) await between(results);
-    for (const group of splitGroups(node, calls.slice(start, start + size)))
-      results.push(...(await mapBounded(group, maxConcurrency, work)));
+  for (const [nth, batch] of listBatches(node, calls).entries()) {
+    if (nth > 0) await between(results);
+    for (const group of splitGroups(node, batch)) results.push(...(await mapBounded(group, node.maxConcurrency, work)));
   }
   return results;
-}
-
-/**
- * Splits a batch into groups of concurrent calls: a call of a sequential tool is a group of its own, in call order.
- */
-function splitGroups(node: ToolNode<never, never>, batch: readonly PendingCall[]): readonly (readonly PendingCall[])[] {
-  const isAlone = (call: PendingCall): boolean => resolveTool(node, call)?.spec.execution.mode === "sequential";
-  if (batch.length === 1 || !batch.some(isAlone)) return [batch];
-  const groups: PendingCall[][] = [];
-  let open: PendingCall[] | undefined;
-  for (const call of batch) {
-    if (open === undefined || isAlone(call)) {
-      open = [];
-      groups.push(open);
-    }
-    open.push(call);
-    if (isAlone(call)) open = undefined;
-  }
-  return groups;
 }
 
 /** Returns the answer for skipped calls when a steering message is queued; undefined otherwise. */

@@ -138,8 +138,8 @@ test("the events of a thread can be followed from another process [E58]", async 
   const stop = new AbortController();
   const seen: string[] = [];
   const following = (async () => {
-    for await (const event of streamEvents({ store: peer, thread: "t", follow: stop.signal, world, everyMs: 50 }))
-      seen.push(event.type);
+    const following = { follow: stop.signal, world, everyMs: 50, views: ["checkpoints"] } as const;
+    for await (const event of streamEvents({ store: peer, thread: "t", ...following })) seen.push(event.type);
   })();
   await world.advance(10);
   expect(seen.at(-1)).toBe("run.waiting");

@@ -134,7 +134,8 @@ describe.each(places)("%s", (_name, open) => {
     await runBranches();
     const ending = new AbortController();
     const after = (await listStored(store)).at(-1)?.seq ?? 0;
-    const follower = streamEvents({ store, thread: "t", branch: "b2", after, follow: ending.signal });
+    const following = { after, follow: ending.signal, views: ["checkpoints"] } as const;
+    const follower = streamEvents({ store, thread: "t", branch: "b2", ...following });
     await run(graph, { store, thread: "t", branch: "main", input: { log: [] } }).result;
     await run(graph, { store, thread: "t", branch: "b2", input: { log: [] } }).result;
     const seen: string[] = [];

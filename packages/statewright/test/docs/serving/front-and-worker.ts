@@ -44,7 +44,7 @@ async function approve(): Promise<string> {
 /** Prints the saved events of the order until its run is done, and the log of the order. */
 async function follow(): Promise<void> {
   const reading = new AbortController();
-  for await (const event of streamEvents({ store, thread, follow: reading.signal })) {
+  for await (const event of streamEvents({ store, thread, follow: reading.signal, views: ["checkpoints"] })) {
     console.log(event.seq, event.type);
     if (event.type === "run.completed") break;
   }

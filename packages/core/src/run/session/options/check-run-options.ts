@@ -17,6 +17,7 @@ const common = {
   branch: true,
   store: true,
   secrets: true,
+  relay: true,
   signal: true,
   toolUpdates: true,
   maxSteps: true,
@@ -80,9 +81,23 @@ export function checkPriorEffectOption(call: string, onPriorEffect: unknown): vo
 export function checkRunOptions(call: "run" | "resume" | "submit", graph: unknown, callOptions: unknown): void {
   checkGraphOption(call, graph);
   checkOptions(call, callOptions, options[call]);
-  const { store, secrets, world, codec, signal, breakpoints, onPriorEffect, by, migrations, older, models, ...start } =
-    callOptions as Readonly<Record<string, unknown>>;
+  const {
+    store,
+    relay,
+    secrets,
+    world,
+    codec,
+    signal,
+    breakpoints,
+    onPriorEffect,
+    by,
+    migrations,
+    older,
+    models,
+    ...start
+  } = callOptions as Readonly<Record<string, unknown>>;
   checkStoreOption(call, store);
+  checkRelayOption(call, relay);
   checkCodecOption(call, codec);
   checkWorldOption(call, world);
   checkPort(call, "signal", signal, {
@@ -176,6 +191,14 @@ export function checkWorldOption(call: string, world: unknown): void {
 /** Throws `invalid_option` for an invalid store. */
 export function checkStoreOption(call: string, store: unknown): void {
   checkPort(call, "store", store, { members: ["claim", "commit"], expected: "memoryStore() or sqliteStore(path)" });
+}
+
+/** Throws `invalid_option` for an invalid relay. */
+export function checkRelayOption(call: string, relay: unknown): void {
+  checkPort(call, "relay", relay, {
+    members: ["publish", "subscribe", "snapshot"],
+    expected: "memoryRelay() or socketRelay(path)",
+  });
 }
 
 /** Throws `invalid_option` for an invalid codec. */

@@ -15,6 +15,7 @@ import type { AnswerInput, InterruptShape, ShownPayload } from "../../../tool/po
 import type { EventOverflow } from "../../events/event-queue.ts";
 import type { EventView } from "../../events/events.ts";
 import type { Inspector } from "../../events/inspection.ts";
+import type { Relay } from "../../events/relay.ts";
 import type { OpenInterrupt, RunEvent } from "../../events/run-event.ts";
 import type { InboxInput } from "../inbox/inbox-input.ts";
 import type { TextOptions } from "../text-stream.ts";
@@ -31,6 +32,11 @@ export interface RunSettings extends ModelsOption {
   readonly store?: Store;
   /** Source of the secrets that tools inject. */
   readonly secrets?: SecretSource;
+  /**
+   * Carries the text and the progress of the run to readers of the thread, also in other processes. Default: the
+   * relay of the store in this process.
+   */
+  readonly relay?: Relay;
   /** Cancels the run when it fires. */
   readonly signal?: AbortSignal;
   /** Maximum number of supersteps of one run, over all its resumes. Default 1,000. */

@@ -27,6 +27,13 @@ export interface PendingEffect {
   readonly artifacts?: readonly ArtifactWrite[] | undefined;
 }
 
+/** Start of a `once` tool call, committed with the superstep that decided the call. */
+export interface PlannedStart {
+  readonly row: EffectRow;
+  /** Arguments, parsed by the schema of the tool. */
+  readonly args: unknown;
+}
+
 /** Persistence of a session; undefined for a run without a store. */
 export interface Persistence {
   readonly store: Store;
@@ -47,6 +54,8 @@ export interface Persistence {
   readonly pending: Map<string, PendingEffect>;
   /** Starts of `once` effects being committed. */
   readonly starts: Set<Promise<void>>;
+  /** Starts of tool calls that are durable with the superstep before, by journal key, until the call takes its start. */
+  readonly plannedStarts: Map<string, PlannedStart>;
   flushing: boolean;
 }
 

@@ -1,0 +1,233 @@
+/**
+ * Follows a thread: durable events from the store, and transient events from a relay, joined in the order of their
+ * publisher. Each frame states the newest durable event before it, so the follower yields exactly those durable events
+ * first. When it has read further than its publisher reports, it folds frames until both meet, and then yields a
+ * snapshot.
+ */
+import { toErrorRecord } from "../base/errors.ts";
+import type { World } from "../base/world.ts";
+import { createOpenWork } from "../run/events/open-work.ts";
+import type { Relay, RelayFrame, RelayGap, RelaySnapshot } from "../run/events/relay.ts";
+import type { RunEvent } from "../run/events/run-event.ts";
+import type { StoredEventReader } from "../run/session/stored-events.ts";
+
+interface FollowOptions {
+  readonly thread: string;
+  /** Branch of the transient events; default: all branches. */
+  readonly branch: string | undefined;
+  /** Undefined for durable events only. */
+  readonly relay: Relay | undefined;
+  readonly signal: AbortSignal;
+  /** Poll interval in milliseconds. */
+  readonly everyMs: number;
+  readonly world: World;
+}
+
+/** Frames that wait for a slow reader; above this number the reader continues with a snapshot. */
+const maxWaitingFrames = 10_000;
+
+/** Polls with unreported durable events after which the follower stops waiting for its publisher. */
+const maxLaggingPolls = 2;
+
+/**
+ * Yields the durable events of `stored` and the transient events of the relay until the signal fires, then the durable
+ * events up to that moment.
+ */
+export async function* followThread(
+  stored: StoredEventReader,
+  options: FollowOptions,
+): AsyncGenerator<RunEvent, undefined, undefined> {
+  const follower = new Follower(stored, options);
+  try {
+    yield* follower.follow();
+    return undefined;
+  } finally {
+    follower.stop();
+  }
+}
+
+type Position = Pick<RelaySnapshot, "source" | "run" | "branch" | "epoch" | "index" | "seq">;
+type Events = AsyncGenerator<RunEvent, undefined, undefined>;
+
+class Follower {
+  readonly #stored: StoredEventReader;
+  readonly #options: FollowOptions;
+  readonly #unsubscribe: (() => void) | undefined;
+  #frames: RelayFrame[] = [];
+  #wake: (() => void) | undefined;
+  /** Publisher that the follower reads, after its newest applied frame; undefined without a publisher. */
+  #position: Position | undefined;
+  #open = createOpenWork();
+  /** True when the next yielded event must be a snapshot. */
+  #owesSnapshot: boolean;
+  #needsSync = true;
+  /** Source whose snapshot could not be loaded: its frames cannot be joined. */
+  #unknownSource: string | undefined;
+  #laggingPolls = 0;
+
+  constructor(stored: StoredEventReader, options: FollowOptions) {
+    this.#stored = stored;
+    this.#options = options;
+    this.#owesSnapshot = options.relay !== undefined;
+    this.#unsubscribe = options.relay?.subscribe(options.thread, (received) => this.#push(received));
+  }
+
+  stop(): void {
+    this.#unsubscribe?.();
+  }
+
+  async *follow(): Events {
+    const { signal } = this.#options;
+    while (!signal.aborted) {
+      if (this.#needsSync) yield* this.#synchronize();
+      const frame = this.#frames.shift();
+      if (frame !== undefined) yield* this.#receive(frame);
+      else if (!this.#needsSync && (await this.#wait()) === "poll") yield* this.#poll();
+    }
+    yield* this.#stored.readNew();
+    return undefined;
+  }
+
+  #push(received: RelayFrame | RelayGap): void {
+    if ("missing" in received || this.#frames.length >= maxWaitingFrames) {
+      if (!("missing" in received)) this.#frames = [];
+      this.#needsSync = true;
+    } else this.#frames.push(received);
+    this.#wake?.();
+  }
+
+  /** Joins the publisher at its snapshot. Frames that arrive meanwhile wait, and those in the snapshot are skipped. */
+  async *#synchronize(): Events {
+    this.#needsSync = false;
+    const snapshot = await this.#loadSnapshot();
+    const before = this.#position;
+    if (snapshot === undefined) {
+      this.#position = undefined;
+      this.#dropOpenWork();
+    } else if (snapshot.source !== before?.source || snapshot.index > before.index) {
+      const { open, ...position } = snapshot;
+      this.#position = position;
+      this.#open = createOpenWork(open);
+      this.#owesSnapshot = true;
+    }
+    yield* this.#stored.readNew(this.#position?.seq);
+    yield* this.#yieldSnapshot();
+    return undefined;
+  }
+
+  async #loadSnapshot(): Promise<RelaySnapshot | undefined> {
+    const { relay, thread, world } = this.#options;
+    try {
+      return await relay?.snapshot(thread);
+    } catch (error) {
+      world.log("warn", "a snapshot could not be loaded; text arrives with its commit", {
+        thread,
+        error: toErrorRecord(error),
+      });
+      return undefined;
+    }
+  }
+
+  async *#receive(frame: RelayFrame): Events {
+    if (!this.#advance(frame)) return undefined;
+    this.#laggingPolls = 0;
+    this.#open.apply(frame);
+    if (frame.ended === true) {
+      this.#position = undefined;
+      this.#dropOpenWork();
+    }
+    yield* this.#stored.readNew(this.#position?.seq);
+    if (this.#owesSnapshot) yield* this.#yieldSnapshot();
+    else if (this.#hasReadAhead()) this.#owesSnapshot = frame.event !== undefined;
+    else if (frame.event !== undefined && this.#isIncluded(frame.event)) yield frame.event;
+    return undefined;
+  }
+
+  /** Moves the position to the frame. Returns false for a frame that cannot follow the position. */
+  #advance(frame: RelayFrame): boolean {
+    const { event: _, committed: __, ended: ___, ...next } = frame;
+    const position = this.#position;
+    if (position?.source === frame.source) {
+      if (frame.index > position.index + 1) this.#needsSync = true;
+      if (frame.index !== position.index + 1) return false;
+    } else {
+      if (position !== undefined && frame.epoch < position.epoch) return false;
+      if (frame.index !== 1) {
+        if (this.#unknownSource !== frame.source) this.#needsSync = true;
+        this.#unknownSource = frame.source;
+        return false;
+      }
+      this.#dropOpenWork();
+    }
+    this.#unknownSource = undefined;
+    this.#position = { ...next, seq: Math.max(next.seq, position?.source === frame.source ? position.seq : 0) };
+    return true;
+  }
+
+  /** Forgets the open work of a publisher that is gone. */
+  #dropOpenWork(): void {
+    if (this.#open.isEmpty()) return;
+    this.#open = createOpenWork();
+    this.#owesSnapshot = true;
+  }
+
+  /** True when durable events were read that the publisher has not reported yet: its next frames belong before them. */
+  #hasReadAhead(): boolean {
+    return this.#position !== undefined && this.#position.seq < this.#stored.getLastSeq();
+  }
+
+  async *#yieldSnapshot(): Events {
+    if (!this.#owesSnapshot || this.#hasReadAhead()) return undefined;
+    this.#owesSnapshot = false;
+    const { messages, tools } = this.#open.read();
+    yield {
+      type: "snapshot",
+      run: this.#position?.run,
+      messages: messages.filter((message) => this.#isIncluded(message)),
+      tools: tools.filter((call) => this.#isIncluded(call)),
+      seq: this.#stored.getLastSeq(),
+      at: this.#options.world.clock.now(),
+      branch: this.#position?.branch ?? this.#options.branch ?? "main",
+    };
+    return undefined;
+  }
+
+  #isIncluded({ branch }: { readonly branch: string }): boolean {
+    return this.#options.branch === undefined || this.#options.branch === branch;
+  }
+
+  /** Yields durable events that no frame has reported: of a writer without a relay, or out of reach. */
+  async *#poll(): Events {
+    if (this.#unknownSource !== undefined) {
+      this.#unknownSource = undefined;
+      yield* this.#synchronize();
+    }
+    if (this.#position === undefined) {
+      yield* this.#stored.readNew();
+      return undefined;
+    }
+    this.#laggingPolls = (await this.#stored.hasNew()) ? this.#laggingPolls + 1 : 0;
+    if (this.#laggingPolls < maxLaggingPolls) return undefined;
+    this.#laggingPolls = 0;
+    yield* this.#synchronize();
+    yield* this.#stored.readNew();
+    return undefined;
+  }
+
+  /** Resolves at the next frame, at the next poll, or when the signal fires. */
+  #wait(): Promise<"poll" | "received"> {
+    const { world, everyMs, signal } = this.#options;
+    return new Promise((resolve) => {
+      const finish = (reason: "poll" | "received"): void => {
+        cancel();
+        this.#wake = undefined;
+        signal.removeEventListener("abort", stop);
+        resolve(reason);
+      };
+      const stop = (): void => finish("received");
+      const cancel = world.schedule.after(everyMs, () => finish("poll"));
+      this.#wake = stop;
+      signal.addEventListener("abort", stop, { once: true });
+    });
+  }
+}
