@@ -152,6 +152,7 @@ export interface RunColumns {
   readonly more: Nullable<string>;
   readonly tenant: Nullable<string>;
   readonly user: Nullable<string>;
+  readonly priority: Nullable<number>;
   /** 1 when the row matches its checksum. */
   readonly intact: number;
 }
@@ -275,7 +276,7 @@ export function toTimerRow({ thread, branch, id, kind, generation, due, about }:
 /** Converts the columns of a run to its row; absent columns are absent properties. */
 export function toRunRow(columns: RunColumns): RunRow {
   const { id, thread, branch, graph, version, status, attempt, started, ended, error, name, metadata, input } = columns;
-  const { more, tenant, user } = columns;
+  const { more, tenant, user, priority } = columns;
   return {
     id,
     thread,
@@ -291,6 +292,7 @@ export function toRunRow(columns: RunColumns): RunRow {
     ...(metadata === null ? {} : { metadata: JSON.parse(metadata) }),
     ...(tenant === null ? {} : { tenant }),
     ...(user === null ? {} : { owner: user }),
+    ...(priority === null || priority === 0 ? {} : { priority }),
     ...(input === null ? {} : { input }),
     ...(more === null ? {} : parseRunExtras(more)),
   };
@@ -304,6 +306,7 @@ type RunExtras = Pick<
   | "recovered"
   | "breakpoints"
   | "bodyHash"
+  | "resumeKey"
   | "startAt"
   | "onBusy"
   | "debounceKey"
@@ -318,19 +321,21 @@ export function toRunExtrasText({
   recovered,
   breakpoints,
   bodyHash,
+  resumeKey,
   startAt,
   onBusy,
   debounceKey,
   wakeAt,
 }: RunExtras): string | null {
-  const delay = { startAt, onBusy, debounceKey, wakeAt };
-  const text = JSON.stringify({ reason, queuedAt, stops, recovered, breakpoints, bodyHash, ...delay });
+  const more = { resumeKey, startAt, onBusy, debounceKey, wakeAt };
+  const text = JSON.stringify({ reason, queuedAt, stops, recovered, breakpoints, bodyHash, ...more });
   return text === "{}" ? null : text;
 }
 
 function parseRunExtras(text: string): RunExtras {
   const extras = JSON.parse(text) as RunExtras;
-  const { reason, queuedAt, stops, recovered, breakpoints, bodyHash, startAt, onBusy, debounceKey, wakeAt } = extras;
+  const { reason, queuedAt, stops, recovered, breakpoints, bodyHash, resumeKey } = extras;
+  const { startAt, onBusy, debounceKey, wakeAt } = extras;
   return {
     ...(reason === undefined ? {} : { reason }),
     ...(queuedAt === undefined ? {} : { queuedAt }),
@@ -338,6 +343,7 @@ function parseRunExtras(text: string): RunExtras {
     ...(recovered === undefined ? {} : { recovered }),
     ...(breakpoints === undefined ? {} : { breakpoints }),
     ...(bodyHash === undefined ? {} : { bodyHash }),
+    ...(resumeKey === undefined ? {} : { resumeKey }),
     ...(startAt === undefined ? {} : { startAt }),
     ...(onBusy === undefined ? {} : { onBusy }),
     ...(debounceKey === undefined ? {} : { debounceKey }),

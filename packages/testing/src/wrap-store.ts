@@ -4,15 +4,18 @@ import type { StoreReads } from "@statewright/core/store";
 
 /** Returns `inner` with some functions overridden; works for every store, including classes with private fields. */
 export function wrapStore(inner: Store, overrides: Partial<Store>): Store {
-  const { now, watch, snapshot, supersteps } = inner;
+  const { now, watch, snapshot, supersteps, claimRuns, claimTimers } = inner;
   return {
     name: inner.name,
     local: inner.local,
+    ownership: inner.ownership,
     ...(now === undefined ? {} : { now: () => now.call(inner) }),
     longTerm: inner.longTerm,
     createThread: (write) => inner.createThread(write),
     updateThread: (thread, patch) => inner.updateThread(thread, patch),
     claim: (request) => inner.claim(request),
+    ...(claimRuns === undefined ? {} : { claimRuns: (request) => claimRuns.call(inner, request) }),
+    ...(claimTimers === undefined ? {} : { claimTimers: (request) => claimTimers.call(inner, request) }),
     commit: (commit, onCommitted) => inner.commit(commit, onCommitted),
     enqueue: (write) => inner.enqueue(write),
     enqueueDue: (page) => inner.enqueueDue(page),
@@ -42,6 +45,7 @@ export function wrapStore(inner: Store, overrides: Partial<Store>): Store {
     openInterrupts: (filter) => inner.openInterrupts(filter),
     claimable: (page) => inner.claimable(page),
     inbox: (thread, branch) => inner.inbox(thread, branch),
+    inboxMessage: (thread, branch, id) => inner.inboxMessage(thread, branch, id),
     timers: (filter) => inner.timers(filter),
     events: (thread, page) => inner.events(thread, page),
     namespaces: (thread, kind) => inner.namespaces(thread, kind),

@@ -177,6 +177,8 @@ export interface RunRow {
    * another one under the same key.
    */
   readonly bodyHash?: string | undefined;
+  /** Idempotency key of the last resume that continued the run. */
+  readonly resumeKey?: string | undefined;
   /** Plain data passed with the input, for filters of lists. */
   readonly metadata?: JsonObject | undefined;
   /** Tenant of the thread. */
@@ -189,6 +191,8 @@ export interface RunRow {
   readonly input?: string | undefined;
   /** Time of queueing; absent for a run that was never queued. A delayed run is queued at its start time. */
   readonly queuedAt?: number | undefined;
+  /** Priority in the queue: an integer, higher first. Default 0. */
+  readonly priority?: number | undefined;
   /**
    * Earliest start of a delayed run, in milliseconds since the epoch: the run has the status `queued` and is not in
    * the queue of its thread. Absent once the run is in the queue.

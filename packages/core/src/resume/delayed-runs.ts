@@ -3,8 +3,8 @@ import type { World } from "../base/world.ts";
 import type { Store } from "../checkpoint/store.ts";
 import { stopPreempted } from "../run/queue.ts";
 
-/** Runs per write. */
-const pageSize = 500;
+/** Runs per write: a write of this size does not hold the event loop for long. */
+const pageSize = 100;
 
 /** Lateness from which a start is logged, in milliseconds. */
 export const lateStartMs = 60_000;

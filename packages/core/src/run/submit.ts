@@ -2,7 +2,7 @@
 import { StatewrightError } from "../base/errors.ts";
 import { checkId, createId } from "../base/ids.ts";
 import { invalidOption } from "../base/invalid-option.ts";
-import { checkNumber, checkOptions } from "../base/options.ts";
+import { checkCount, checkNumber, checkOptions } from "../base/options.ts";
 import { checkThread } from "../checkpoint/check-writer.ts";
 import type { RunRow, RunStatus } from "../checkpoint/checkpoint.ts";
 import { readStoreTime } from "../checkpoint/read-store-time.ts";
@@ -50,14 +50,23 @@ export async function submit<Types extends GraphTypes>(
   options: GraphCallOptions<Types>["submit"],
 ): Promise<SubmittedRun> {
   checkRunOptions("submit", graph, options);
-  const { store, key } = options;
+  return await queueRun(graph as Graph, options);
+}
+
+/** {@link submit} with options already checked, on any branch of the thread. */
+export async function queueRun(
+  graph: Graph,
+  options: SubmitOptions<GraphTypes> & { readonly branch?: string },
+): Promise<SubmittedRun> {
+  const { store, key, priority = 0 } = options;
   checkStoreOption("submit", store ?? null);
+  checkCount("submit", { priority }, Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER);
   checkKeyHasThread(options);
   checkDelay(options);
   const world = getWorld(options);
   const thread = resolveThreadId(world, options.thread);
   const input = copyChannels(graph.state, getCodec(options), options.input);
-  const caller = toRunCaller(graph as Graph, { ...options, ...(input === undefined ? {} : { input }) });
+  const caller = toRunCaller(graph, { ...options, ...(input === undefined ? {} : { input }) });
   checkStartOptions(caller, thread);
   const writes = parseInput(caller, input)();
   const plan = getPlan(caller.graph);
@@ -74,7 +83,7 @@ export async function submit<Types extends GraphTypes>(
   const row = await store.enqueue({
     ...write,
     ...(delay === undefined ? {} : { debounce: delay.debounce }),
-    run: { ...queued, ...delay?.run },
+    run: { ...queued, ...(priority === 0 ? {} : { priority }), ...delay?.run },
     ...(isComplete ? { creates } : {}),
     mustBeIdle: options.onBusy === "reject",
   });
@@ -124,7 +133,10 @@ function toDelay(
 }
 
 /** Returns the caller of a queued run: its runs wait by default. */
-export function toRunCaller(graph: Graph, { onBusy = "enqueue", ...options }: SubmitOptions<GraphTypes>): RunCaller {
+export function toRunCaller(
+  graph: Graph,
+  { onBusy = "enqueue", priority: _, ...options }: SubmitOptions<GraphTypes>,
+): RunCaller {
   return { graph, options: { ...options, onBusy } };
 }
 

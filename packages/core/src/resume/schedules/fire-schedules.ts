@@ -34,7 +34,9 @@ export async function fireDueSchedules(options: FireOptions): Promise<boolean> {
   const names = [...new Set(graphs.map(({ name }) => name))];
   const due = await store.schedules.list({ dueBy: now, graphs: names, limit: pageSize });
   const served = due.filter((row) => graphs.some(({ name, version }) => name === row.graph && version >= row.version));
-  for (const row of served) await fireSlots(options, row);
+  // The writes of a page share transactions.
+  const outcomes = await Promise.allSettled(served.map((row) => fireSlots(options, row)));
+  for (const outcome of outcomes) if (outcome.status === "rejected") throw outcome.reason;
   return due.length === pageSize && served.length > 0;
 }
 

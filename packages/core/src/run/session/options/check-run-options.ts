@@ -56,6 +56,7 @@ const options: Readonly<Record<"run" | "resume" | "submit", readonly string[]>> 
     owner: true,
     at: true,
     debounce: true,
+    priority: true,
     world: true,
     codec: true,
   }),

@@ -146,7 +146,8 @@ export interface GraphCallOptions<Types extends GraphTypes> {
       readonly by?: string;
       /**
        * Idempotency key of the answers, unique in the thread. A second call with the same key and the same answers
-       * continues the run after a crash, and otherwise returns its outcome. Not for durable machines.
+       * continues the run after a crash, and otherwise returns its outcome. A durable machine takes one event or one
+       * answer under a key, which is then a valid id: the event is taken once until the run has ended.
        */
       readonly key?: string;
     };
@@ -181,6 +182,11 @@ interface QueueOptions
    * its start. The key is unique for the graph and the tenant, and with `thread` in that thread.
    */
   readonly debounce?: { readonly key: string; readonly ms: number };
+  /**
+   * Priority among the queued runs of all threads, an integer: engines start runs of a higher priority first. Inputs
+   * of one thread keep their order. Default 0.
+   */
+  readonly priority?: number;
 }
 
 /** Options of `run`. Input and context are required when the graph requires them. */
