@@ -61,7 +61,11 @@ const daily = { graph, everyMs: hourMs, missed: "all", threadPerFire: true, worl
 await schedule(store, { ...daily, id: "s", input: { word: "slot" } });
 const delayed = { store, thread: "later", key: "later", world: earlier, at: start + hourMs } as const;
 await submit(graph, { ...delayed, input: { word: "later" } });
-const host = engine({ store, graphs: [graph], world: virtualClock({ now: start + 3.5 * hourMs, seed: process.pid + 1_000_003 }) });
+const host = engine({
+  store,
+  graphs: [graph],
+  world: virtualClock({ now: start + 3.5 * hourMs, seed: process.pid + 1_000_003 }),
+});
 await host.start();
 while ((await listRuns(store, { status: "done" })).length < 4) await new Promise((resolve) => setTimeout(resolve, 1));
 await host.stop();
