@@ -13,8 +13,10 @@ type WakeWrite = Pick<Commit, "run" | "timers">;
  * continues or ends. `before` is the run row of the claim. Returns the write itself when it has no such run.
  */
 export function addWakeTimer<Write extends WakeWrite>(write: Write, before: RunRow | undefined): Write {
-  const { run, timers = [] } = write;
+  const { run } = write;
+  // Nearly every commit ends here, without an allocation.
   if (run === undefined || (run.wakeAt === undefined && before?.wakeAt === undefined)) return write;
+  const { timers = [] } = write;
   const { wakeAt, ...row } = run;
   if (run.status === "paused" && wakeAt !== undefined)
     return { ...write, timers: [...timers, armWake(run.id, Math.ceil(wakeAt))] };
