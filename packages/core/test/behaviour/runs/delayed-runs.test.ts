@@ -168,6 +168,15 @@ describe("a run submitted for a later time", () => {
     expect(await listStatuses(store)).toEqual([["queued", start + minuteMs]]);
   });
 
+  test("is left alone by a run with its key, whose result is queued [Y8]", async () => {
+    const { store, world, start } = createFixture();
+    const options = { store, world, thread: "t", key: "k", input: { word: "w" } } as const;
+    const { run: id } = await submit(words, { ...options, at: start + minuteMs });
+    const result = await run(words, options).result;
+    expect([result.status, result.run]).toEqual(["queued", id]);
+    expect(await listStatuses(store)).toEqual([["queued", start + minuteMs]]);
+  });
+
   test("has a time that must be a date or a number, and none beside debounce [Y8]", async () => {
     const { store } = createFixture();
     const wrong: readonly object[] = [
