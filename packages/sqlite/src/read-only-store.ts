@@ -11,6 +11,8 @@ import { createReader } from "./read/reader.ts";
 import { Snapshots } from "./read/snapshots.ts";
 import { createStoreReads } from "./read/store-reads.ts";
 import { createThreadExporter } from "./rows/thread-export.ts";
+import { createScheduleReads } from "./schedules/schedule-store.ts";
+import { ScheduleTable } from "./schedules/schedule-table.ts";
 import type { SqliteStore } from "./sqlite-store.ts";
 import type { ResolvedOptions } from "./store-parts.ts";
 import { Verifier } from "./verify/verifier.ts";
@@ -20,8 +22,6 @@ import { LongTermTable } from "./write/long-term.ts";
 import { createLongTermStore } from "./write/long-term-store.ts";
 import { createOutboxReads, type OutboxReads } from "./write/outbox-store.ts";
 import { PrunedRanges } from "./write/pruned-ranges.ts";
-import { createScheduleReads } from "./write/schedule-store.ts";
-import { ScheduleTable } from "./write/schedule-table.ts";
 import type { StoreWrites } from "./write/store-writes.ts";
 
 type Writes = StoreWrites & Pick<Store, "vacuum">;

@@ -6,13 +6,13 @@ import { type OpenedDatabase, openDatabase } from "./file/open-database.ts";
 import { toStoreError } from "./file/store-errors.ts";
 import { createStoreReads } from "./read/store-reads.ts";
 import { openReadOnlyStore } from "./read-only-store.ts";
+import { createScheduleStore } from "./schedules/schedule-store.ts";
 import type { SqliteStore } from "./sqlite-store.ts";
 import { checkOptions, type SqliteStoreOptions } from "./store-options.ts";
 import { createStoreParts, type ResolvedOptions, type StoreParts } from "./store-parts.ts";
 import { createArtifactStore } from "./write/artifact-store.ts";
 import { createLongTermStore } from "./write/long-term-store.ts";
 import { createOutboxStore } from "./write/outbox-store.ts";
-import { createScheduleStore } from "./write/schedule-store.ts";
 import { createStoreWrites } from "./write/store-writes.ts";
 
 /**

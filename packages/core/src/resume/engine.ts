@@ -23,6 +23,7 @@ import { type Notify, type NotifyOptions, resolveNotifyOptions } from "./notify-
 import { createPendingWorkScanner, type PendingWork, type ScanExtent } from "./pending-work.ts";
 import { resumeRun } from "./resume.ts";
 import { createScanSchedule } from "./scan-schedule.ts";
+import { createNextSlot } from "./schedules/next-slot.ts";
 import { createDueStarter } from "./schedules/start-due-runs.ts";
 import {
   checkServing,
@@ -96,7 +97,6 @@ export function engine(options: EngineOptions): Engine {
   checkCount("engine", { concurrency: concurrency === Number.POSITIVE_INFINITY ? undefined : concurrency, pollMs });
   checkFunction("engine", { onRun });
   const world = getWorld(options);
-  const graphs = options.graphs.map(({ name }) => name);
   const slots = createSlots(concurrency);
   const notifier =
     notify === undefined ? undefined : createNotifier({ store, world, options: resolveNotifyOptions(notify) });
@@ -105,13 +105,14 @@ export function engine(options: EngineOptions): Engine {
   let stopping: Promise<void> | undefined;
   const isServing = (): boolean => state === "serving";
 
+  const nextSlot = createNextSlot({ store, world, graphs: options.graphs.map(({ name }) => name) });
   const startDueRuns = createDueStarter({ store, world, graphs: options.graphs, isServing });
   const scanStore = async (extent: ScanExtent): Promise<void> => {
     if (extent === "all") notifier?.request();
     if (extent === "all") await startDueRuns();
     await scanner.scan(extent, accept);
   };
-  const schedule = createScanSchedule({ store, world, pollMs, graphs, isServing, scanStore });
+  const schedule = createScanSchedule({ store, world, pollMs, nextSlot, isServing, scanStore });
   const halted = createHaltedRuns({ store, world, firstDelayMs: pollMs });
   const activeRuns = createActiveRuns({
     halted,

@@ -4,6 +4,7 @@ import type { World } from "../base/world.ts";
 import { readStoreTime } from "../checkpoint/read-store-time.ts";
 import type { Store } from "../checkpoint/store.ts";
 import type { ScanExtent } from "./pending-work.ts";
+import type { NextSlot } from "./schedules/next-slot.ts";
 
 export interface ScanSchedule {
   /** Scans serially: a request during a scan starts another scan afterwards. Rejects with the error of the scan. */
@@ -29,15 +30,15 @@ export function createScanSchedule({
   store,
   world,
   pollMs,
-  graphs,
+  nextSlot,
   isServing,
   scanStore,
 }: {
   readonly store: Store;
   readonly world: World;
   readonly pollMs: number;
-  /** Names of the served graphs. */
-  readonly graphs: readonly string[];
+  /** Next slot of the served schedules, read with each poll. */
+  readonly nextSlot: NextSlot;
   readonly isServing: () => boolean;
   readonly scanStore: (extent: ScanExtent) => Promise<void>;
 }): ScanSchedule {
@@ -48,8 +49,6 @@ export function createScanSchedule({
   let isAlarmRequested = false;
   let cancelAlarm: () => void = ignore;
   let cancelPoll: () => void = ignore;
-  /** Next slot of a schedule: read with each poll, since runs do not change schedules. */
-  let nextSlot = Infinity;
 
   async function scanWhileRequested(): Promise<void> {
     try {
@@ -73,16 +72,6 @@ export function createScanSchedule({
     world.log("error", "the store could not be scanned", { error: toErrorRecord(error) });
   }
 
-  async function readNextSlot(): Promise<void> {
-    try {
-      const dueAfter = await readStoreTime(store, world);
-      const [slot] = await store.schedules.list({ dueAfter, graphs, limit: 1 });
-      nextSlot = slot?.dueAt ?? Infinity;
-    } catch (error) {
-      world.log("error", "the schedules could not be read", { error: toErrorRecord(error) });
-    }
-  }
-
   async function scheduleAlarm(): Promise<void> {
     try {
       const now = await readStoreTime(store, world);
@@ -90,7 +79,7 @@ export function createScanSchedule({
       const aheadMs = now - world.clock.now();
       // One row, and one timer of the process, however many timers the store has.
       const [timer] = await store.timers({ dueAfter: now, limit: 1 });
-      const dueAt = Math.min(timer?.dueAt ?? Infinity, nextSlot > now ? nextSlot : Infinity);
+      const dueAt = Math.min(timer?.dueAt ?? Number.POSITIVE_INFINITY, nextSlot.getAfter(now));
       cancelAlarm();
       cancelAlarm = ignore;
       if (Number.isFinite(dueAt) && isServing()) cancelAlarm = world.schedule.at(dueAt - aheadMs, schedule.request);
@@ -117,7 +106,7 @@ export function createScanSchedule({
     schedulePoll: async () => {
       cancelPoll();
       cancelPoll = world.schedule.after(pollMs, schedule.request);
-      await readNextSlot();
+      await nextSlot.read();
       await scheduleAlarm();
     },
     requestAlarm: () => {

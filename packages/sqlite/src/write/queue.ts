@@ -6,7 +6,7 @@ import { delayedRunRules, type QueueWrite, type RunRow, storeRules, threadRules 
 import { toRunPayload } from "@statewright/store-kit";
 import type { NamespaceRow } from "../read/namespace-reader.ts";
 import type { Reader } from "../read/reader.ts";
-import { DelayedRuns, type DuePage } from "./delayed-runs.ts";
+import { DelayedRuns, type DuePage } from "../schedules/delayed-runs.ts";
 import type { WriterRows } from "./writer-rows.ts";
 
 /** Enqueues and dequeues runs; call inside a transaction. */

@@ -7,7 +7,7 @@ import Sqlite from "better-sqlite3";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createReader } from "../../src/read/reader.ts";
 import { registerRowSums } from "../../src/rows/row-sums.ts";
-import { ScheduleTable } from "../../src/write/schedule-table.ts";
+import { ScheduleTable } from "../../src/schedules/schedule-table.ts";
 import { createOpenSchema } from "../support/growing-graph.ts";
 import { addManyTimers } from "../support/many-timers.ts";
 import { explainPlan, watchStatements } from "../support/query-plans.ts";

@@ -2,7 +2,7 @@
 import type { TimerRow } from "@statewright/core/store";
 import { computeTimerSum } from "@statewright/store-kit";
 import Database from "better-sqlite3";
-import { ScheduleTable } from "../../src/write/schedule-table.ts";
+import { ScheduleTable } from "../../src/schedules/schedule-table.ts";
 import { addManyThreads } from "./many-threads.ts";
 
 const kinds = ["after", "expiry", "wake", "start"] as const;

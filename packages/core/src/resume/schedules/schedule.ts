@@ -11,7 +11,7 @@ import type { Graph } from "../../compile/graph.ts";
 import { getPlan } from "../../compile/plan.ts";
 import { checkGraphOption } from "../../define/check-graph-option.ts";
 import type { GraphTypes } from "../../define/graph.ts";
-import { isSameArgs } from "../../run/journal/args-digest.ts";
+import { digestArgs } from "../../run/journal/args-digest.ts";
 import { checkStartOptions, createQueueWrite, getRunLabels, parseInput } from "../../run/run.ts";
 import { checkRunOptions, checkStoreOption } from "../../run/session/options/check-run-options.ts";
 import type { OnBusy } from "../../run/session/options/options.ts";
@@ -218,11 +218,25 @@ function checkScheduleTenant({ id, tenant }: ScheduleRow, given: string | undefi
   });
 }
 
+/** Fields that engines and calls about a schedule change, beside its content. */
+const changingFields: ReadonlySet<string> = new Set([
+  "anchorAt",
+  "createdAt",
+  "updatedAt",
+  "pausedAt",
+  "dueAt",
+  "last",
+  "revision",
+]);
+
+/** Compares the content as saved: without undefined fields, and inputs without the order of their keys. */
 function isSameContent(codec: Codec, row: ScheduleRow, content: ScheduleContent): boolean {
-  const { input, ...rest } = content;
-  const { input: known, anchorAt: _, createdAt: __, updatedAt: ___, pausedAt: ____, ...before } = row;
-  const { dueAt: _____, last: ______, revision: _______, ...fields } = before;
-  return isSameData(fields, rest) && isSameArgs(codec, codec.decode(known), codec.decode(input));
+  return isSameData(toComparable(codec, row), toComparable(codec, content));
+}
+
+function toComparable(codec: Codec, { input, ...fields }: ScheduleContent): Readonly<Record<string, unknown>> {
+  const saved = Object.entries(fields).filter(([field, value]) => value !== undefined && !changingFields.has(field));
+  return { ...Object.fromEntries(saved), input: digestArgs(codec, codec.decode(input)) };
 }
 
 function createRow(content: ScheduleContent, now: number): Omit<ScheduleRow, "revision"> {

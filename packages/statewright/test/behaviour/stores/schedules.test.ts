@@ -44,7 +44,9 @@ for (const [name, open] of places)
     test("gives each slot of a schedule to one of two engines, in ten hours with a stop of five [Y7]", async () => {
       const { store, peer, world } = openPlace();
       const options = { graph: words, everyMs: hourMs, world, threadPerFire: true, input: { word: "w" } } as const;
-      await schedule(store, { ...options, id: "last" });
+      const made = await schedule(store, { ...options, id: "last", metadata: { a: 1 } });
+      expect(await schedule(peer(), { ...options, id: "last", metadata: { a: 1 } })).toEqual(made);
+      expect((await store.schedules.get("last"))?.revision).toBe(1);
       await schedule(store, { ...options, id: "all", missed: "all" });
       await schedule(store, { ...options, id: "skip", missed: "skip" });
       const stores = [store, peer()];

@@ -6,10 +6,10 @@ import { systemWorld } from "@statewright/core/adapter";
 import type { ScheduleWrite } from "@statewright/core/store";
 import { type EncryptionKey, encryptStore, type SqliteStore, type SqliteStoreOptions } from "@statewright/sqlite";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { change, readBytes, readText } from "./support/database-file.ts";
-import { createRunRow } from "./support/rows.ts";
-import { sqliteStore } from "./support/sqlite-store.ts";
-import { createMemoryFolder } from "./support/stores.ts";
+import { change, readBytes, readText } from "../support/database-file.ts";
+import { createRunRow } from "../support/rows.ts";
+import { sqliteStore } from "../support/sqlite-store.ts";
+import { createMemoryFolder } from "../support/stores.ts";
 
 const [old, newest] = ["k1", "k2"].map((id): EncryptionKey => ({ id, key: randomBytes(32) })) as [
   EncryptionKey,
