@@ -24,6 +24,8 @@ export const pagesByPackage = {
     "streaming.md",
     "serving-threads.md",
     "cancel-a-run.md",
+    "run-later.md",
+    "notifications.md",
     "reading-a-store.md",
     "operating.md",
     "guarantees.md",

@@ -13,8 +13,10 @@ import type { StatewrightError } from "../base/errors.ts";
 import type { JsonObject } from "../base/json.ts";
 import type { LongTermChange, LongTermRows } from "../long-term/rows.ts";
 import type { ArtifactWrite, StoredArtifacts } from "../tool/artifacts/artifact.ts";
+import type { ChannelRows } from "./channel-rows.ts";
 import type { CheckpointRow, DeltaRow, Retention, RunRow, RunStatus, StopKind } from "./checkpoint.ts";
 import type { ClaimableKind, ClaimablePage } from "./claimable.ts";
+import type { ClaimedRows } from "./claimed-rows.ts";
 import type { EventRow } from "./event.ts";
 import type { GraphVersion, PrunedDelta, ThreadExport } from "./export/thread-export.ts";
 import type { InboxMessage, InboxMessageWrite } from "./inbox-message.ts";
@@ -70,6 +72,11 @@ export interface ClaimRequest {
    * orchestrator that has decided that this process works on the thread.
    */
   readonly claim?: ClaimMode | undefined;
+  /**
+   * Asks for the rows of the newest checkpoint with the claim, so that a continued run reads no table after it. A store
+   * may leave them out: the run then reads them.
+   */
+  readonly loads?: boolean | undefined;
 }
 
 /** Claimed thread, with the inputs that wait for its owner. */
@@ -95,6 +102,8 @@ export interface Claim extends InputCounts {
   readonly previousOwner: PreviousOwner;
   /** Time of the claim by the clock of the store, in milliseconds since the epoch; absent in a store without a clock. */
   readonly at?: number | undefined;
+  /** Rows of the newest checkpoint, for a claim with `loads`; undefined without a checkpoint. */
+  readonly loaded?: ClaimedRows | undefined;
 }
 
 /** Graph of a process that claims runs: name, version, and the values that each claim of a thread saves. */
@@ -290,13 +299,15 @@ export interface ScheduleWrite {
   readonly row: Omit<ScheduleRow, "revision">;
   /** Revision of the row that this write replaces; 0 for a new row. */
   readonly revision: number;
-  /** Run to enqueue. A duplicate key writes no second run. */
+  /** Run to enqueue. A duplicate key writes no second run, and `last` of the row then names the existing run. */
   readonly run?: QueueWrite | undefined;
 }
 
 /** Schedules of a store. */
 export interface Schedules {
+  /** Schedule by its id. */
   get(id: string): Promise<ScheduleRow | undefined>;
+  /** Schedules that match a filter. A page by due time is an index look-up, independent of the number of schedules. */
   list(filter?: ScheduleFilter): Promise<readonly ScheduleRow[]>;
   /**
    * Writes a schedule and enqueues its run, both or neither. Returns undefined, without a write, when the row has
@@ -438,12 +449,6 @@ export interface ThreadRow {
   readonly tenant?: string | undefined;
   /** Id of the user who owns the thread; never changes. Runs of the thread may have other owners. */
   readonly owner?: string | undefined;
-}
-
-/** Rows of one channel's value: an optional base and the deltas after the base, oldest first. */
-export interface ChannelRows {
-  readonly channel: string;
-  readonly deltas: readonly Pick<DeltaRow, "kind" | "text">[];
 }
 
 /** Checkpoint with its deltas. */

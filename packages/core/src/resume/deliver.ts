@@ -1,11 +1,11 @@
 /** `deliver`: one delivery of an orchestrator, such as a job of a queue. */
-import { isStatewrightError, toErrorRecord } from "../base/errors.ts";
+import { isStatewrightError } from "../base/errors.ts";
 import type { Store } from "../checkpoint/store.ts";
 import { deliverAnswers, deliverMessage, deliverResume, deliverRun, deliverTimers } from "./delivery/begin-delivery.ts";
 import { checkDelivery } from "./delivery/check-delivery.ts";
 import type { Delivery, DeliveryResult } from "./delivery/delivery.ts";
 import { createDeliveryContext, type DeliveryContext, isThrown } from "./delivery/delivery-context.ts";
-import { getDeliveryResult } from "./delivery/get-delivery-result.ts";
+import { createRefusal, getDeliveryResult } from "./delivery/get-delivery-result.ts";
 import { checkServing, type ServingOptions, servingNames } from "./serving.ts";
 
 /**
@@ -66,7 +66,7 @@ async function attempt(context: DeliveryContext, work: () => Promise<void>): Pro
 
 function toRefusal(error: unknown): DeliveryResult {
   if (isThrown(error)) throw error;
-  return { status: "refused", refused: toErrorRecord(error), interrupts: [], hasMore: false };
+  return createRefusal(error);
 }
 
 /** Last delivery of each thread at work in this process. */

@@ -18,10 +18,14 @@ import { createActiveRuns } from "./active-runs.ts";
 import { createClaimScanner } from "./claimed-work.ts";
 import { createCurrentWork } from "./current-work.ts";
 import { createHaltedRuns } from "./halted-runs.ts";
+import { createNotifier } from "./notifier.ts";
+import { type Notify, type NotifyOptions, resolveNotifyOptions } from "./notify-options.ts";
 import { createPendingWorkScanner, type PendingWork, type ScanExtent } from "./pending-work.ts";
 import { finishRequestedRuns } from "./requested-runs.ts";
 import { resumeRun } from "./resume.ts";
 import { createScanSchedule } from "./scan-schedule.ts";
+import { createNextSlot } from "./schedules/next-slot.ts";
+import { createDueStarter } from "./schedules/start-due-runs.ts";
 import {
   checkServing,
   createHost,
@@ -45,6 +49,13 @@ export interface EngineOptions extends ServingOptions {
    * its `run` and `resume`. A server can stream the events of these runs.
    */
   readonly onRun?: (run: RunHandle<unknown>) => void;
+  /**
+   * Tells a person or another system about runs that failed, were parked, or are in doubt, and with
+   * `waitingLongerThanMs` about interrupts that are open for too long. From the first start of such an engine on, each
+   * process of the store writes a notification with the end of the run, in one commit, and any engine with `notify`
+   * delivers it at least once. A function, or its options. Default: none.
+   */
+  readonly notify?: Notify | NotifyOptions;
 }
 
 type EngineProvided = "store" | "secrets" | "relay" | "world" | "codec";
@@ -72,35 +83,49 @@ export interface Engine {
 
 const names = [
   ...servingNames,
-  ...listOptionNames<Omit<EngineOptions, keyof ServingOptions>>({ concurrency: true, pollMs: true, onRun: true }),
+  ...listOptionNames<Omit<EngineOptions, keyof ServingOptions>>({
+    concurrency: true,
+    pollMs: true,
+    onRun: true,
+    notify: true,
+  }),
 ];
 
 /** Creates an engine for the threads of a store; idle until `start`. Throws `invalid_option`, `missing_store`. */
 export function engine(options: EngineOptions): Engine {
   checkServing("engine", options, names);
-  const { store, concurrency = 64, pollMs = 1_000, onRun } = options;
+  const { store, concurrency = 64, pollMs = 1_000, onRun, notify } = options;
   checkCount("engine", { concurrency: concurrency === Number.POSITIVE_INFINITY ? undefined : concurrency, pollMs });
   checkFunction("engine", { onRun });
   const world = getWorld(options);
   const slots = createSlots(concurrency);
+  const notifier =
+    notify === undefined ? undefined : createNotifier({ store, world, options: resolveNotifyOptions(notify) });
   const currentWork = createCurrentWork();
   let state: "idle" | "serving" | "stopping" | "stopped" = "idle";
   let stopping: Promise<void> | undefined;
   const isServing = (): boolean => state === "serving";
 
+  const nextSlot = createNextSlot({ store, world, graphs: options.graphs.map(({ name }) => name) });
+  const startDueRuns = createDueStarter({ store, world, graphs: options.graphs, isServing });
   const scanStore = async (extent: ScanExtent): Promise<void> => {
-    if (extent === "all") await finishRequestedRuns(options, isClaimed);
+    if (extent === "all") {
+      notifier?.request();
+      await finishRequestedRuns(options, isClaimed);
+      await startDueRuns();
+    }
     await scanner.scan(extent, accept);
   };
-  const schedule = createScanSchedule({ store, world, pollMs, isServing, scanStore });
+  const schedule = createScanSchedule({ store, world, pollMs, nextSlot, isServing, scanStore });
   const halted = createHaltedRuns({ store, world, firstDelayMs: pollMs });
   const activeRuns = createActiveRuns({
     halted,
     world,
     onRun,
     isStopping: () => state === "stopping",
-    // Only a run at rest has armed timers.
     onEnd: (result) => {
+      if (result?.status !== "done") notifier?.request();
+      // Only a run at rest has armed timers.
       if (isServing() && (result?.status === "waiting" || result?.status === "paused")) schedule.requestAlarm();
     },
   });
@@ -172,16 +197,23 @@ export function engine(options: EngineOptions): Engine {
     if (state === "stopping" || state === "stopped") throw createStoppedError(state);
   }
 
+  function abort(): void {
+    activeRuns.abort();
+    notifier?.abort();
+  }
+
   async function stopServing(): Promise<void> {
     state = "stopping";
     unwatch?.();
     unwatch = undefined;
     schedule.cancel();
+    const notified = notifier?.stop();
     const cancelled = cancelUnstarted();
     activeRuns.drain();
     await schedule.waitForScan();
     await cancelled;
     await activeRuns.waitUntilEmpty();
+    await notified;
     schedule.cancel();
     state = "stopped";
     stopping = undefined;
@@ -196,6 +228,7 @@ export function engine(options: EngineOptions): Engine {
       scanner.reset();
       options.relay?.prepare?.();
       try {
+        await notifier?.start();
         await schedule.scan();
         await schedule.schedulePoll();
       } catch (error) {
@@ -206,8 +239,8 @@ export function engine(options: EngineOptions): Engine {
     stop: async ({ now = false, graceMs } = {}) => {
       if (state === "stopped") return;
       stopping ??= stopServing();
-      if (now) activeRuns.abort();
-      const cancelGrace = graceMs === undefined ? undefined : world.schedule.after(graceMs, activeRuns.abort);
+      if (now) abort();
+      const cancelGrace = graceMs === undefined ? undefined : world.schedule.after(graceMs, abort);
       await stopping;
       cancelGrace?.();
     },

@@ -17,7 +17,7 @@ const maxGroupSize = 256;
  * waiting processes do not meet again. Short: another process holds the lock for a few milliseconds, and the lock has no
  * queue.
  */
-const firstWaitMs = 1;
+const firstWaitMs = 2;
 
 const maxWaitMs = 32;
 

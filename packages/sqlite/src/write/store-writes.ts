@@ -14,7 +14,6 @@ import {
 } from "@statewright/core/store";
 import { eraseSecurely } from "../file/erase-securely.ts";
 import type { StoreParts } from "../store-parts.ts";
-import type { LargeDeletion } from "./thread-deletion.ts";
 
 /** Writes to threads. */
 export type StoreWrites = Pick<
@@ -169,24 +168,20 @@ async function pruneThread({ db, world, transactions, writer }: StoreParts, writ
   }
 }
 
-/** Deletes a thread; a large one in steps, between which other writes run. */
-async function deleteThread({ db, world, transactions, claims, writer }: StoreParts, id: string): Promise<void> {
-  const write = <Value>(run: () => Value): Promise<Value> => transactions.write(id, () => eraseSecurely(db, run));
-  const begin = (): LargeDeletion | undefined => {
+/** Deletes a thread; resolves when its rows are gone. Other writes run between the pieces. */
+async function deleteThread(parts: StoreParts, id: string): Promise<void> {
+  const { db, world, transactions, claims, writer } = parts;
+  const begin = (): boolean => {
     claims.refuseDeferred(id);
     return writer.deletion.begin(id, claims.getReleasedEpoch(id), world.clock.now());
   };
-  const large = await transactions.write(id, () => eraseSecurely(db, begin), { onDone: () => claims.forget(id) });
-  if (large === undefined) return;
-  try {
-    for (const step of large.steps) {
-      await write(step);
-      await new Promise<void>((resolve) => void world.schedule.soon(resolve));
-    }
-  } catch (error) {
-    await transactions.write(id, large.release).catch((failure: unknown) => {
-      world.log("warn", "a thread whose deletion failed could not be released", { thread: id, error: String(failure) });
-    });
-    throw error;
-  }
+  const hasRemains = await transactions.write(id, () => eraseSecurely(db, begin), { onDone: () => claims.forget(id) });
+  if (hasRemains) await removeRemains(parts);
+}
+
+/** Deletes the remaining rows of deleted threads, piece by piece. */
+export async function removeRemains({ db, world, transactions, writer }: StoreParts): Promise<void> {
+  const remove = (): boolean => eraseSecurely(db, () => writer.deletion.removePiece());
+  while (await transactions.write(undefined, remove))
+    await new Promise<void>((resolve) => void world.schedule.soon(resolve));
 }

@@ -93,7 +93,7 @@ export interface DeliveryResult {
   readonly interrupts: readonly OpenInterrupt[];
   /** Output of a run with the status `done`. */
   readonly output?: unknown;
-  /** Error of a failed or parked run, or the cause of a pause. */
+  /** Error of a failed or parked run, or the cause of a pause; without stacks. */
   readonly error?: ErrorRecord;
   /** Reason of a refusal. */
   readonly refused?: ErrorRecord;

@@ -1,5 +1,5 @@
 /** Result of a delivery, read from the store. */
-import { toErrorRecord } from "../../base/errors.ts";
+import { type ErrorRecord, toErrorRecord } from "../../base/errors.ts";
 import type { RunRow } from "../../checkpoint/checkpoint.ts";
 import { readStoreTime } from "../../checkpoint/read-store-time.ts";
 import { getPlan } from "../../compile/plan.ts";
@@ -10,11 +10,20 @@ import type { DeliveryResult } from "./delivery.ts";
 import { type DeliveryContext, findBranch } from "./delivery-context.ts";
 import { isContinuable } from "./thread-work.ts";
 
+/** Creates the result of a refused delivery. */
+export function createRefusal(error: unknown): DeliveryResult {
+  return { status: "refused", refused: omitStack(toErrorRecord(error)), interrupts: [], hasMore: false };
+}
+
+/** Returns an error without its stacks: results are stored by orchestrators. */
+function omitStack({ stack: _, cause, ...error }: ErrorRecord): ErrorRecord {
+  return { ...error, ...(cause === undefined ? {} : { cause: omitStack(cause) }) };
+}
+
 /** Reads the result of a delivery. Throws the errors of the store. */
 export async function getDeliveryResult(context: DeliveryContext): Promise<DeliveryResult> {
   const { failure } = context;
-  if (failure !== undefined && failure.code !== "thread_busy")
-    return { status: "refused", refused: toErrorRecord(failure), interrupts: [], hasMore: false };
+  if (failure !== undefined && failure.code !== "thread_busy") return createRefusal(failure);
   const row = await findRun(context);
   const next = await findNextDue(context);
   const base = {
@@ -43,7 +52,7 @@ async function loadOutcome(
   { store, serving, getCaller }: DeliveryContext,
   row: RunRow,
 ): Promise<Pick<DeliveryResult, "interrupts" | "output" | "error">> {
-  const error = row.error === undefined ? {} : { error: row.error };
+  const error = row.error === undefined ? {} : { error: omitStack(row.error) };
   if (row.status !== "done" && row.status !== "waiting") return { interrupts: [], ...error };
   const plan = getPlan(getCaller(row).graph);
   const outcome = await loadRunOutcome({ plan, store, codec: getCodec(serving) }, row);
