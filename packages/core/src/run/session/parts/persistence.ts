@@ -87,6 +87,8 @@ export interface ActiveThread extends Sequence {
   readonly arrivals: Arrivals;
   /** Ids of the known pause requests of the run. */
   readonly pauseRequests: Set<string>;
+  /** Time at which a run paused by a request continues by itself. */
+  wakeAt: number | undefined;
   /** Stops the run at its next boundary. */
   readonly pause: (reason: string) => void;
   /** Namespaces loaded by this session since it claimed the thread of a dead or displaced owner; undefined for another claim. */
