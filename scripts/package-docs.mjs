@@ -24,6 +24,7 @@ export const pagesByPackage = {
     "streaming.md",
     "serving-threads.md",
     "notifications.md",
+    "many-runs.md",
     "reading-a-store.md",
     "operating.md",
     "guarantees.md",
