@@ -61,7 +61,11 @@ export class Requests {
   handle(claimed: ClaimedThread, commit: Commit): void {
     const count = this.#rows.requests.handle(claimed, (request) => requestRules.isHandledBy(commit, request));
     if (count === 0) return;
-    this.#rows.threads.countOwn(claimed.key, "requests", -count);
+    // With a queue, other processes hear that the next run can start.
+    if (commit.handledRequests !== undefined && claimed.queued > 0) {
+      this.#rows.threads.addInput(claimed.key, "requests", -count);
+      claimed.input = -1;
+    } else this.#rows.threads.countOwn(claimed.key, "requests", -count);
     claimed.requests -= count;
   }
 
