@@ -37,6 +37,7 @@ export type {
   NotificationInterrupt,
   NotificationKind,
 } from "./checkpoint/notification.ts";
+export type { FiredSlot, MissedSlots } from "./checkpoint/schedule.ts";
 export type { Store } from "./checkpoint/store.ts";
 export type { GraphWithoutEdges, GraphWithoutNodes } from "./compile/define-graph.ts";
 export { defineGraph, type GraphTypesWithNodes, type GraphTypesWithoutNodes } from "./compile/define-graph.ts";
@@ -198,6 +199,7 @@ export type { ActError, ActOptions, ActProgress, ActReport } from "./resume/acts
 export { type ActThreadFilter, type DeleteThreadsOptions, deleteThreads } from "./resume/acts/delete-threads.ts";
 export { type ResumeRunsOptions, resumeRuns, retryRuns } from "./resume/acts/resume-runs.ts";
 export type { ActRunFilter } from "./resume/acts/run-list.ts";
+export { type CancelRunOptions, cancelRun } from "./resume/cancel-run.ts";
 export { type CheckRunsOptions, checkRuns, type RunCheck } from "./resume/check-runs.ts";
 export { deliver } from "./resume/deliver.ts";
 export type {
@@ -213,8 +215,26 @@ export { type ConversationTypes, type EditOptions, editMessage } from "./resume/
 export { type Engine, type EngineOptions, engine } from "./resume/engine.ts";
 export { type ForkOptions, fork } from "./resume/fork.ts";
 export type { Notify, NotifyOptions } from "./resume/notify-options.ts";
+export { type PauseRunOptions, pauseRun } from "./resume/pause-run.ts";
 export { type RecoverOptions, recover } from "./resume/recover.ts";
+export type { RequestedRunResult, RequestRunOptions } from "./resume/request-run.ts";
 export { resume } from "./resume/resume.ts";
+export {
+  type ListSchedulesOptions,
+  listSchedules,
+  pauseSchedule,
+  removeSchedule,
+  resumeSchedule,
+  runScheduleNow,
+  type ScheduleCallOptions,
+} from "./resume/schedules/manage-schedules.ts";
+export type { RunSchedule } from "./resume/schedules/run-schedule.ts";
+export {
+  type ScheduleCalendar,
+  type ScheduleOptions,
+  type ScheduleThread,
+  schedule,
+} from "./resume/schedules/schedule.ts";
 export type { ServingOptions } from "./resume/serving.ts";
 export { type SteerOptions, steer } from "./resume/steer.ts";
 export { type NodeUpdate, type UpdateOptions, updateState } from "./resume/update-state.ts";

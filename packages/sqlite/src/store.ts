@@ -5,15 +5,15 @@ import { systemWorld } from "@statewright/core/adapter";
 import { createFileOperations } from "./file/file-operations.ts";
 import { type OpenedDatabase, openDatabase } from "./file/open-database.ts";
 import { toStoreError } from "./file/store-errors.ts";
+import { createOutboxStore } from "./outbox/outbox-store.ts";
 import { createStoreReads } from "./read/store-reads.ts";
 import { openReadOnlyStore } from "./read-only-store.ts";
+import { createScheduleStore } from "./schedules/schedule-store.ts";
 import type { SqliteStore } from "./sqlite-store.ts";
 import { checkOptions, type SqliteStoreOptions } from "./store-options.ts";
 import { createStoreParts, type ResolvedOptions, type StoreParts } from "./store-parts.ts";
 import { createArtifactStore } from "./write/artifact-store.ts";
 import { createLongTermStore } from "./write/long-term-store.ts";
-import { createOutboxStore } from "./write/outbox-store.ts";
-import { createScheduleStore } from "./write/schedule-store.ts";
 import { createStoreWrites, removeRemains } from "./write/store-writes.ts";
 
 /**
@@ -56,6 +56,7 @@ function createStore(opened: OpenedDatabase, path: string, options: ResolvedOpti
     local: path === ":memory:",
     ...createStoreWrites(parts),
     ...createStoreReads(parts),
+    watch: (listener, watching) => parts.watch.watch(listener, watching),
     longTerm: createLongTermStore(parts, options.longTerm),
     schedules: createScheduleStore(parts),
     outbox: createOutboxStore(parts),
@@ -81,10 +82,11 @@ function continueDeletions(parts: StoreParts): void {
 }
 
 /** Closes a store; releases the threads if the file contains an owner. */
-function closeStore({ transactions, snapshots, claims, owner }: StoreParts): void {
+function closeStore({ transactions, snapshots, watch, claims, owner }: StoreParts): void {
   if (transactions.isClosed()) return;
   transactions.refuseNew();
   snapshots.close();
+  watch.close();
   transactions.close(() => (mayHaveOwners(owner) ? claims.createFinalJob() : undefined));
 }
 

@@ -4,12 +4,18 @@ import type { World } from "../base/world.ts";
 import { readStoreTime } from "../checkpoint/read-store-time.ts";
 import type { Store } from "../checkpoint/store.ts";
 import type { ScanExtent } from "./pending-work.ts";
+import type { NextSlot } from "./schedules/next-slot.ts";
 
 export interface ScanSchedule {
   /** Scans serially: a request during a scan starts another scan afterwards. Rejects with the error of the scan. */
   scan(): Promise<void>;
   /** Starts a scan and logs its failure; the next poll follows. */
   request(): void;
+  /**
+   * Starts a scan for a new input of a thread that is not at work here. Hints during a scan, and shortly after one,
+   * start one scan together, so that scans for hints take a small part of the time.
+   */
+  hint(thread: string): void;
   /** Starts a scan of the queue only, once for all requests of this turn of the event loop. */
   requestQueue(): void;
   /** Sets the next poll and the alarm for the next timer. */
@@ -25,16 +31,22 @@ export interface ScanSchedule {
   waitForScan(): Promise<void>;
 }
 
+/** Pause after a scan for hints, as a multiple of its duration. */
+const hintPause = 5;
+
 export function createScanSchedule({
   store,
   world,
   pollMs,
+  nextSlot,
   isServing,
   scanStore,
 }: {
   readonly store: Store;
   readonly world: World;
   readonly pollMs: number;
+  /** Next slot of the served schedules, read with each poll. */
+  readonly nextSlot: NextSlot;
   readonly isServing: () => boolean;
   readonly scanStore: (extent: ScanExtent) => Promise<void>;
 }): ScanSchedule {
@@ -45,6 +57,10 @@ export function createScanSchedule({
   let isAlarmRequested = false;
   let cancelAlarm: () => void = ignore;
   let cancelPoll: () => void = ignore;
+  let cancelHint: (() => void) | undefined;
+  let nextHintAt = 0;
+  /** Threads with a new input since the last scan for hints. */
+  const hinted = new Set<string>();
 
   async function scanWhileRequested(): Promise<void> {
     try {
@@ -64,6 +80,23 @@ export function createScanSchedule({
     return activeScan;
   }
 
+  /** Scans the queue for hints; all kinds of work when a message or a request waits. Never rejects. */
+  async function scanForHints(): Promise<void> {
+    cancelHint = undefined;
+    const threads = [...hinted];
+    hinted.clear();
+    if (!isServing()) return;
+    const startMs = world.clock.monotonic();
+    try {
+      const counts = await store.countInputs(threads);
+      await scan(counts.some(({ messages, requests }) => messages > 0 || requests > 0) ? "all" : "queue");
+    } catch (error) {
+      logFailedScan(error);
+    }
+    const endMs = world.clock.monotonic();
+    nextHintAt = endMs + (endMs - startMs) * hintPause;
+  }
+
   function logFailedScan(error: unknown): void {
     world.log("error", "the store could not be scanned", { error: toErrorRecord(error) });
   }
@@ -73,10 +106,12 @@ export function createScanSchedule({
       const now = await readStoreTime(store, world);
       // Read after the answer of the store: the alarm is late by the time of the answer, and never early.
       const aheadMs = now - world.clock.now();
-      const [next] = await store.timers({ dueAfter: now, limit: 1 });
+      // One row, and one timer of the process, however many timers the store has.
+      const [timer] = await store.timers({ dueAfter: now, limit: 1 });
+      const dueAt = Math.min(timer?.dueAt ?? Number.POSITIVE_INFINITY, nextSlot.getAfter(now));
       cancelAlarm();
       cancelAlarm = ignore;
-      if (next !== undefined && isServing()) cancelAlarm = world.schedule.at(next.dueAt - aheadMs, schedule.request);
+      if (Number.isFinite(dueAt) && isServing()) cancelAlarm = world.schedule.at(dueAt - aheadMs, schedule.request);
     } catch (error) {
       world.log("error", "the timers could not be read", { error: toErrorRecord(error) });
     }
@@ -89,6 +124,16 @@ export function createScanSchedule({
         .catch(logFailedScan)
         .then(() => (isServing() ? schedule.schedulePoll() : undefined), ignore);
     },
+    hint: (thread) => {
+      hinted.add(thread);
+      if (cancelHint !== undefined || !isServing()) return;
+      const delayMs = nextHintAt - world.clock.monotonic();
+      if (delayMs > 0) cancelHint = world.schedule.after(delayMs, () => void scanForHints());
+      else {
+        cancelHint = ignore;
+        world.schedule.soon(() => void scanForHints());
+      }
+    },
     requestQueue: () => {
       if (isQueueRequested) return;
       isQueueRequested = true;
@@ -100,6 +145,7 @@ export function createScanSchedule({
     schedulePoll: async () => {
       cancelPoll();
       cancelPoll = world.schedule.after(pollMs, schedule.request);
+      await nextSlot.read();
       await scheduleAlarm();
     },
     requestAlarm: () => {
@@ -113,6 +159,9 @@ export function createScanSchedule({
     cancel: () => {
       cancelPoll();
       cancelAlarm();
+      cancelHint?.();
+      cancelHint = undefined;
+      hinted.clear();
     },
     waitForScan: async () => {
       await activeScan?.catch(ignore);

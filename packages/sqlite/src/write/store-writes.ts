@@ -3,7 +3,9 @@
 import type { Store } from "@statewright/core";
 import { checkId } from "@statewright/core/adapter";
 import {
+  type Commit,
   claimRules,
+  type HintKind,
   type PruneWrite,
   requestRules,
   storeRules,
@@ -33,7 +35,49 @@ export type StoreWrites = Pick<
   | "prune"
 >;
 
+/** Creates the writes of a store, and reports them to the listeners of the store. */
 export function createStoreWrites(parts: StoreParts): StoreWrites {
+  const writes = createWrites(parts);
+  const { watch } = parts;
+  const reportAfter = async <Value>(thread: string, kind: HintKind, write: Promise<Value>): Promise<Value> => {
+    const value = await write;
+    if (watch.isActive()) watch.report(thread, kind);
+    return value;
+  };
+  return {
+    ...writes,
+    createThread: (write) => reportAfter(write.thread, "change", writes.createThread(write)),
+    updateThread: (thread, patch) => reportAfter(thread, "change", writes.updateThread(thread, patch)),
+    commit: (commit, onCommitted) =>
+      writes.commit(
+        commit,
+        watch.isActive()
+          ? (failure, counts) => {
+              onCommitted(failure, counts);
+              if (failure !== undefined) return;
+              if (isVisible(commit)) watch.report(commit.thread, "change");
+              // The next queued run can start, although no owner starts it.
+              if (commit.handledRequests !== undefined && counts !== undefined && counts.queued > 0)
+                watch.report(commit.thread, "input");
+            }
+          : onCommitted,
+      ),
+    branch: (fork) => reportAfter(fork.thread, "change", writes.branch(fork)),
+    enqueue: (put) => reportAfter(put.thread, "input", writes.enqueue(put)),
+    dequeue: (thread, run, ended) => reportAfter(thread, "input", writes.dequeue(thread, run, ended)),
+    post: (message) => reportAfter(message.thread, "input", writes.post(message)),
+    request: (write) => reportAfter(write.thread, "input", writes.request(write)),
+    delete: (thread) => reportAfter(thread, "change", writes.delete(thread)),
+    importThread: (exported) => reportAfter(exported.id, "change", writes.importThread(exported)),
+  };
+}
+
+/** Returns true for a commit that lists show: journal rows alone are none. */
+function isVisible({ checkpoint, run, interrupts }: Commit): boolean {
+  return checkpoint !== undefined || run !== undefined || interrupts !== undefined;
+}
+
+function createWrites(parts: StoreParts): StoreWrites {
   const { transactions, claims, writer, outside } = parts;
   return {
     createThread: async (write) => {

@@ -3,6 +3,7 @@
 import type { StoreCipher } from "@statewright/store-kit";
 import type { Database } from "../driver/database.ts";
 import type { Owner } from "../file/owner.ts";
+import { Outbox } from "../outbox/outbox.ts";
 import type { Reader } from "../read/reader.ts";
 import { createEffectRows } from "../rows/effect-rows.ts";
 import type { ThreadRows } from "../rows/thread-rows.ts";
@@ -15,7 +16,6 @@ import { Forks } from "./forks.ts";
 import { Inbox } from "./inbox.ts";
 import type { LongTermTable } from "./long-term.ts";
 import { NewThreads } from "./new-threads.ts";
-import { Outbox } from "./outbox.ts";
 import { PrunedRanges } from "./pruned-ranges.ts";
 import { Queue } from "./queue.ts";
 import { RemovedThreads } from "./removed-threads.ts";
