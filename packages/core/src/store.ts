@@ -1,5 +1,6 @@
 /** Entry `@statewright/core/store`: rows, rules and types for authors of stores. */
 
+export type { ChannelRows } from "./checkpoint/channel-rows.ts";
 export type {
   CheckpointRow,
   CheckpointSource,
@@ -11,6 +12,7 @@ export type {
   Task,
 } from "./checkpoint/checkpoint.ts";
 export { type ClaimableKind, type ClaimablePage, getClaimableKind } from "./checkpoint/claimable.ts";
+export type { ClaimedRows } from "./checkpoint/claimed-rows.ts";
 export * as delayedRunRules from "./checkpoint/delayed-run.ts";
 export type { EventRow } from "./checkpoint/event.ts";
 export { listGraphVersions } from "./checkpoint/export/list-graph-versions.ts";
@@ -74,7 +76,6 @@ export type {
 export type { FiredSlot, MissedSlots, ScheduleFilter, ScheduleRow } from "./checkpoint/schedule.ts";
 export type {
   BranchWrite,
-  ChannelRows,
   CheckpointWithDeltas,
   CheckpointWrite,
   Claim,

@@ -306,6 +306,7 @@ type RunExtras = Pick<
   | "recovered"
   | "breakpoints"
   | "bodyHash"
+  | "resumeKey"
   | "startAt"
   | "onBusy"
   | "debounceKey"
@@ -320,19 +321,21 @@ export function toRunExtrasText({
   recovered,
   breakpoints,
   bodyHash,
+  resumeKey,
   startAt,
   onBusy,
   debounceKey,
   wakeAt,
 }: RunExtras): string | null {
-  const delay = { startAt, onBusy, debounceKey, wakeAt };
-  const text = JSON.stringify({ reason, queuedAt, stops, recovered, breakpoints, bodyHash, ...delay });
+  const more = { resumeKey, startAt, onBusy, debounceKey, wakeAt };
+  const text = JSON.stringify({ reason, queuedAt, stops, recovered, breakpoints, bodyHash, ...more });
   return text === "{}" ? null : text;
 }
 
 function parseRunExtras(text: string): RunExtras {
   const extras = JSON.parse(text) as RunExtras;
-  const { reason, queuedAt, stops, recovered, breakpoints, bodyHash, startAt, onBusy, debounceKey, wakeAt } = extras;
+  const { reason, queuedAt, stops, recovered, breakpoints, bodyHash, resumeKey } = extras;
+  const { startAt, onBusy, debounceKey, wakeAt } = extras;
   return {
     ...(reason === undefined ? {} : { reason }),
     ...(queuedAt === undefined ? {} : { queuedAt }),
@@ -340,6 +343,7 @@ function parseRunExtras(text: string): RunExtras {
     ...(recovered === undefined ? {} : { recovered }),
     ...(breakpoints === undefined ? {} : { breakpoints }),
     ...(bodyHash === undefined ? {} : { bodyHash }),
+    ...(resumeKey === undefined ? {} : { resumeKey }),
     ...(startAt === undefined ? {} : { startAt }),
     ...(onBusy === undefined ? {} : { onBusy }),
     ...(debounceKey === undefined ? {} : { debounceKey }),

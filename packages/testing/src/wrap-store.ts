@@ -8,6 +8,7 @@ export function wrapStore(inner: Store, overrides: Partial<Store>): Store {
   return {
     name: inner.name,
     local: inner.local,
+    ownership: inner.ownership,
     ...(now === undefined ? {} : { now: () => now.call(inner) }),
     longTerm: inner.longTerm,
     createThread: (write) => inner.createThread(write),
@@ -44,6 +45,7 @@ export function wrapStore(inner: Store, overrides: Partial<Store>): Store {
     openInterrupts: (filter) => inner.openInterrupts(filter),
     claimable: (page) => inner.claimable(page),
     inbox: (thread, branch) => inner.inbox(thread, branch),
+    inboxMessage: (thread, branch, id) => inner.inboxMessage(thread, branch, id),
     timers: (filter) => inner.timers(filter),
     events: (thread, page) => inner.events(thread, page),
     namespaces: (thread, kind) => inner.namespaces(thread, kind),

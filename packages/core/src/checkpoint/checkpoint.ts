@@ -177,6 +177,8 @@ export interface RunRow {
    * another one under the same key.
    */
   readonly bodyHash?: string | undefined;
+  /** Idempotency key of the last resume that continued the run. */
+  readonly resumeKey?: string | undefined;
   /** Plain data passed with the input, for filters of lists. */
   readonly metadata?: JsonObject | undefined;
   /** Tenant of the thread. */

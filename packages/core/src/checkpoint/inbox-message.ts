@@ -11,7 +11,7 @@ export type InboxMessageKind = ConversationMessageKind | "event";
 
 /** Queued entry in the inbox of a branch. */
 export interface InboxMessage {
-  /** Set by the sender; unique in its branch while queued. */
+  /** Set by the sender; unique in its branch until the run that receives the message has ended. */
   readonly id: string;
   readonly branch: string;
   readonly kind: InboxMessageKind;

@@ -13,8 +13,10 @@ import type { StatewrightError } from "../base/errors.ts";
 import type { JsonObject } from "../base/json.ts";
 import type { LongTermChange, LongTermRows } from "../long-term/rows.ts";
 import type { ArtifactWrite, StoredArtifacts } from "../tool/artifacts/artifact.ts";
+import type { ChannelRows } from "./channel-rows.ts";
 import type { CheckpointRow, DeltaRow, Retention, RunRow, RunStatus, StopKind } from "./checkpoint.ts";
 import type { ClaimableKind, ClaimablePage } from "./claimable.ts";
+import type { ClaimedRows } from "./claimed-rows.ts";
 import type { EventRow } from "./event.ts";
 import type { GraphVersion, PrunedDelta, ThreadExport } from "./export/thread-export.ts";
 import type { InboxMessage, InboxMessageWrite } from "./inbox-message.ts";
@@ -70,6 +72,11 @@ export interface ClaimRequest {
    * orchestrator that has decided that this process works on the thread.
    */
   readonly claim?: ClaimMode | undefined;
+  /**
+   * Asks for the rows of the newest checkpoint with the claim, so that a continued run reads no table after it. A store
+   * may leave them out: the run then reads them.
+   */
+  readonly loads?: boolean | undefined;
 }
 
 /** Claimed thread, with the inputs that wait for its owner. */
@@ -95,6 +102,8 @@ export interface Claim extends InputCounts {
   readonly previousOwner: PreviousOwner;
   /** Time of the claim by the clock of the store, in milliseconds since the epoch; absent in a store without a clock. */
   readonly at?: number | undefined;
+  /** Rows of the newest checkpoint, for a claim with `loads`; undefined without a checkpoint. */
+  readonly loaded?: ClaimedRows | undefined;
 }
 
 /** Graph of a process that claims runs: name, version, and the values that each claim of a thread saves. */
@@ -440,12 +449,6 @@ export interface ThreadRow {
   readonly owner?: string | undefined;
 }
 
-/** Rows of one channel's value: an optional base and the deltas after the base, oldest first. */
-export interface ChannelRows {
-  readonly channel: string;
-  readonly deltas: readonly Pick<DeltaRow, "kind" | "text">[];
-}
-
 /** Checkpoint with its deltas. */
 export interface CheckpointWithDeltas extends CheckpointRow {
   readonly deltas: readonly DeltaRow[];
@@ -475,6 +478,7 @@ export type StoreReads = Pick<
   | "interrupts"
   | "openInterrupts"
   | "inbox"
+  | "inboxMessage"
   | "requests"
   | "timers"
   | "events"
@@ -563,7 +567,8 @@ export interface Store {
   dequeue(thread: string, run: string, ended: { readonly at: number; readonly reason: string }): Promise<boolean>;
   /**
    * Adds a message to the inbox of a branch, in call order; does not require ownership of the thread. Returns the
-   * saved row: for the id of a waiting message the existing row, without a write. Throws `unknown_thread`,
+   * saved row: for the id of a waiting message, or of one that an unfinished run has received, the existing row,
+   * without a write. Throws `unknown_thread`,
    * `unknown_branch`, `invalid_id`.
    */
   post(write: InboxMessageWrite): Promise<InboxMessage>;
@@ -646,6 +651,8 @@ export interface Store {
   claimable(page: ClaimablePage): Promise<readonly RunRow[]>;
   /** Waiting inbox messages of a branch in posting order. Read at every boundary of a run that accepts messages. */
   inbox(thread: string, branch: string): Promise<readonly InboxMessage[]>;
+  /** Inbox message by its id: waiting, or received by a run that has not ended. */
+  inboxMessage(thread: string, branch: string, id: string): Promise<InboxMessage | undefined>;
   /** Requests of a thread that are not handled, oldest first. */
   requests(thread: string): Promise<readonly RunRequest[]>;
   /** Inputs that wait for the owners of these threads, in their order, in one read; zeros for an unknown thread. */

@@ -18,6 +18,8 @@ import { createActiveRuns } from "./active-runs.ts";
 import { createClaimScanner } from "./claimed-work.ts";
 import { createCurrentWork } from "./current-work.ts";
 import { createHaltedRuns } from "./halted-runs.ts";
+import { createNotifier } from "./notifier.ts";
+import { type Notify, type NotifyOptions, resolveNotifyOptions } from "./notify-options.ts";
 import { createPendingWorkScanner, type PendingWork, type ScanExtent } from "./pending-work.ts";
 import { resumeRun } from "./resume.ts";
 import { createScanSchedule } from "./scan-schedule.ts";
@@ -44,6 +46,13 @@ export interface EngineOptions extends ServingOptions {
    * its `run` and `resume`. A server can stream the events of these runs.
    */
   readonly onRun?: (run: RunHandle<unknown>) => void;
+  /**
+   * Tells a person or another system about runs that failed, were parked, or are in doubt, and with
+   * `waitingLongerThanMs` about interrupts that are open for too long. From the first start of such an engine on, each
+   * process of the store writes a notification with the end of the run, in one commit, and any engine with `notify`
+   * delivers it at least once. A function, or its options. Default: none.
+   */
+  readonly notify?: Notify | NotifyOptions;
 }
 
 type EngineProvided = "store" | "secrets" | "relay" | "world" | "codec";
@@ -71,23 +80,33 @@ export interface Engine {
 
 const names = [
   ...servingNames,
-  ...listOptionNames<Omit<EngineOptions, keyof ServingOptions>>({ concurrency: true, pollMs: true, onRun: true }),
+  ...listOptionNames<Omit<EngineOptions, keyof ServingOptions>>({
+    concurrency: true,
+    pollMs: true,
+    onRun: true,
+    notify: true,
+  }),
 ];
 
 /** Creates an engine for the threads of a store; idle until `start`. Throws `invalid_option`, `missing_store`. */
 export function engine(options: EngineOptions): Engine {
   checkServing("engine", options, names);
-  const { store, concurrency = 64, pollMs = 1_000, onRun } = options;
+  const { store, concurrency = 64, pollMs = 1_000, onRun, notify } = options;
   checkCount("engine", { concurrency: concurrency === Number.POSITIVE_INFINITY ? undefined : concurrency, pollMs });
   checkFunction("engine", { onRun });
   const world = getWorld(options);
   const slots = createSlots(concurrency);
+  const notifier =
+    notify === undefined ? undefined : createNotifier({ store, world, options: resolveNotifyOptions(notify) });
   const currentWork = createCurrentWork();
   let state: "idle" | "serving" | "stopping" | "stopped" = "idle";
   let stopping: Promise<void> | undefined;
   const isServing = (): boolean => state === "serving";
 
-  const scanStore = (extent: ScanExtent): Promise<void> => scanner.scan(extent, accept);
+  const scanStore = (extent: ScanExtent): Promise<void> => {
+    if (extent === "all") notifier?.request();
+    return scanner.scan(extent, accept);
+  };
   const schedule = createScanSchedule({ store, world, pollMs, isServing, scanStore });
   const halted = createHaltedRuns({ store, world, firstDelayMs: pollMs });
   const activeRuns = createActiveRuns({
@@ -95,8 +114,9 @@ export function engine(options: EngineOptions): Engine {
     world,
     onRun,
     isStopping: () => state === "stopping",
-    // Only a run at rest has armed timers.
     onEnd: (result) => {
+      if (result?.status !== "done") notifier?.request();
+      // Only a run at rest has armed timers.
       if (isServing() && (result?.status === "waiting" || result?.status === "paused")) schedule.requestAlarm();
     },
   });
@@ -157,14 +177,21 @@ export function engine(options: EngineOptions): Engine {
     if (state === "stopping" || state === "stopped") throw createStoppedError(state);
   }
 
+  function abort(): void {
+    activeRuns.abort();
+    notifier?.abort();
+  }
+
   async function stopServing(): Promise<void> {
     state = "stopping";
     schedule.cancel();
+    const notified = notifier?.stop();
     const cancelled = cancelUnstarted();
     activeRuns.drain();
     await schedule.waitForScan();
     await cancelled;
     await activeRuns.waitUntilEmpty();
+    await notified;
     schedule.cancel();
     state = "stopped";
     stopping = undefined;
@@ -176,7 +203,9 @@ export function engine(options: EngineOptions): Engine {
       if (isServing()) return;
       state = "serving";
       scanner.reset();
+      options.relay?.prepare?.();
       try {
+        await notifier?.start();
         await schedule.scan();
         await schedule.schedulePoll();
       } catch (error) {
@@ -187,8 +216,8 @@ export function engine(options: EngineOptions): Engine {
     stop: async ({ now = false, graceMs } = {}) => {
       if (state === "stopped") return;
       stopping ??= stopServing();
-      if (now) activeRuns.abort();
-      const cancelGrace = graceMs === undefined ? undefined : world.schedule.after(graceMs, activeRuns.abort);
+      if (now) abort();
+      const cancelGrace = graceMs === undefined ? undefined : world.schedule.after(graceMs, abort);
       await stopping;
       cancelGrace?.();
     },

@@ -12,6 +12,12 @@ export type Opening =
   | { readonly session: Session; readonly posted: readonly DeliveredEvent[] | undefined }
   | { readonly result: RunResult<State> };
 
+/** Events in the inbox, and the run that they are for. */
+export interface PostedEvents {
+  readonly run: RunRow;
+  readonly events: readonly DeliveredEvent[];
+}
+
 /** First and longest wait, in milliseconds, for a thread that is busy without a run at work. */
 const firstWaitMs = 5;
 const longestWaitMs = 320;
@@ -19,14 +25,15 @@ const longestWaitMs = 320;
 /**
  * Opens the thread. While a run is at work there, posts the answers to its inbox instead; the run may end before it
  * reads them, so the thread is opened after all when no run is at work any more. Rejects with `thread_busy` when
- * another operation keeps the thread.
+ * another operation keeps the thread. `known`: events that an earlier resume of the same key has posted.
  */
 export async function openOrDeliver(
   opening: OpenSessionOptions,
   delivery: Delivery,
   { post, createResult }: AnswerDelivery,
+  known?: PostedEvents,
 ): Promise<Opening> {
-  let posted: { readonly run: RunRow; readonly events: readonly DeliveredEvent[] } | undefined;
+  let posted = known;
   for (let waitMs = firstWaitMs; ; waitMs *= 4) {
     try {
       return { session: await openSession(opening), posted: posted?.events };

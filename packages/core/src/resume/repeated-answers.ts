@@ -14,6 +14,7 @@ import { recoverRun } from "../run/recover-run.ts";
 import type { ResumeOptions, RunResult } from "../run/session/options/options.ts";
 import type { State } from "../run/session/returns.ts";
 import { getCodec } from "../run/task/open-session.ts";
+import type { KeyedEvents } from "./keyed-events.ts";
 
 /** A resume that may repeat an earlier one. */
 interface RepeatedResume {
@@ -31,9 +32,22 @@ interface RepeatedResume {
 export async function findRepeatedOutcome(
   repeat: RepeatedResume,
 ): Promise<{ readonly outcome: Promise<RunResult<State>> } | undefined> {
-  const { caller, thread, answers, events, stops } = repeat;
-  const { store, key, branch = (await store.thread(thread))?.headBranch } = caller.options;
-  if (key === undefined || branch === undefined || Object.keys(answers).length === 0) return undefined;
+  const run = await findAnsweredRun(repeat);
+  return run === undefined ? undefined : continueOrLoad(repeat, run);
+}
+
+/**
+ * Finds the run that an earlier resume of this key has answered. Throws `already_answered` for other answers under the
+ * key.
+ */
+export async function findAnsweredRun(
+  repeat: Pick<RepeatedResume, "caller" | "thread" | "answers">,
+): Promise<RunRow | undefined> {
+  const { caller, thread, answers } = repeat;
+  const { store, key } = caller.options;
+  if (key === undefined || Object.keys(answers).length === 0) return undefined;
+  const branch = caller.options.branch ?? (await store.thread(thread))?.headBranch;
+  if (branch === undefined) return undefined;
   const rows = (await store.interrupts(thread, branch)).filter(({ answerKey }) => answerKey === key);
   const id = rows[0]?.answeredRun;
   if (id === undefined) return undefined;
@@ -41,7 +55,22 @@ export async function findRepeatedOutcome(
   if (run === undefined) return undefined;
   const different = rows.length === Object.keys(answers).length ? findDifferent(repeat, rows) : rows[0];
   if (different !== undefined) throw createAnsweredError(getCodec(caller.options), different, { thread, branch });
-  events.announceRun?.(id);
+  return run;
+}
+
+/** Returns the outcome of a run that has taken the event of this key, and continues the run after a crash. */
+export function findRunOutcome(
+  repeat: RepeatedResume,
+  keyed: KeyedEvents | undefined,
+): { readonly outcome: Promise<RunResult<State>> } | undefined {
+  return keyed === undefined || "posted" in keyed ? undefined : continueOrLoad(repeat, keyed.run);
+}
+
+function continueOrLoad(
+  { caller, events, stops }: RepeatedResume,
+  run: RunRow,
+): { readonly outcome: Promise<RunResult<State>> } {
+  events.announceRun?.(run.id);
   const outcome =
     run.status === "crashed" ? recoverRun(caller, run, events, { stops }) : getCurrentOutcome(caller, run);
   return { outcome };
@@ -55,7 +84,10 @@ async function findRun(
 }
 
 /** Finds an interrupt whose answer is not among the given answers. */
-function findDifferent({ caller, answers }: RepeatedResume, rows: readonly InterruptRow[]): InterruptRow | undefined {
+function findDifferent(
+  { caller, answers }: Pick<RepeatedResume, "caller" | "answers">,
+  rows: readonly InterruptRow[],
+): InterruptRow | undefined {
   const codec = getCodec(caller.options);
   return rows.find((row) => {
     const name = [row.id, row.key].find((each) => Object.hasOwn(answers, each));

@@ -72,11 +72,7 @@ export const servingNames: readonly string[] = listOptionNames<ServingOptions>({
 });
 
 /** Throws `invalid_option` for invalid serving options. */
-export function checkServing(
-  call: "engine" | "recover" | "deliver",
-  options: ServingOptions,
-  known: readonly string[],
-): void {
+export function checkServing(call: string, options: ServingOptions, known: readonly string[]): void {
   checkOptions(call, options, known);
   checkStoreOption(call, options.store);
   checkCodecOption(call, options.codec);

@@ -65,5 +65,8 @@ export async function steer<Types extends GraphTypes>(graph: Graph<Types>, optio
   const known = await store.thread(thread);
   if (known !== undefined) checkThread(known, graph);
   const world = getWorld(options);
-  await postMessages({ store, codec: getCodec(options), thread, branch }, world, kind, toMessages(input, world));
+  await postMessages({ store, codec: getCodec(options), thread, branch }, world, {
+    kind,
+    messages: toMessages(input, world),
+  });
 }

@@ -158,6 +158,11 @@ export function pauseRun(handle: RunHandle<unknown>, reason: string): void {
   stopFunctions.get(handle)?.(new Preemption("pause", reason));
 }
 
+/** Returns the number of recorded effects that the run of a handle ran in this process. */
+export function countEffects(handle: RunHandle<unknown>): number {
+  return streams.get(handle)?.effects ?? 0;
+}
+
 function createDrainError(thread: string): StatewrightError {
   return new StatewrightError("missing_store", {
     what: "a run without a store cannot be drained, because it cannot be resumed",

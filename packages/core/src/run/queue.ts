@@ -317,13 +317,19 @@ async function* streamStartableRuns(store: Store, thread: string): AsyncGenerato
   });
 }
 
+/** Finds the first queued run of a thread that can start; undefined when each waits behind an unfinished run. */
+export async function findStartable(store: Store, thread: string): Promise<RunRow | undefined> {
+  for await (const row of streamStartableRuns(store, thread)) return row;
+  return undefined;
+}
+
 /** Derives the caller of the next run: the same options without those of the previous run alone. */
 function toDetachedCaller({ graph, options }: Caller): Caller {
   const { signal: _, breakpoints: __, inspect: ___, ...rest } = options;
   return { graph, options: rest };
 }
 
-/** Starts a queued run, with the claim of its thread if `claimRuns` made one. */
+/** Starts a queued run in this process when its turn comes, with the claim of its thread if `claimRuns` made one. */
 export function launchQueued(caller: CallerWithStore, row: RunRow, heldClaim?: Claim): RunHandle<unknown> {
   const { options, host } = caller;
   const world = getWorld(options);

@@ -45,6 +45,14 @@ export async function submit<Types extends GraphTypes>(
   options: GraphCallOptions<Types>["submit"],
 ): Promise<SubmittedRun> {
   checkRunOptions("submit", graph, options);
+  return await queueRun(graph as Graph, options);
+}
+
+/** {@link submit} with options already checked, on any branch of the thread. */
+export async function queueRun(
+  graph: Graph,
+  options: SubmitOptions<GraphTypes> & { readonly branch?: string },
+): Promise<SubmittedRun> {
   const { store, key, priority = 0 } = options;
   checkStoreOption("submit", store ?? null);
   checkCount("submit", { priority }, Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER);
@@ -52,7 +60,7 @@ export async function submit<Types extends GraphTypes>(
   const world = getWorld(options);
   const thread = resolveThreadId(world, options.thread);
   const input = copyChannels(graph.state, getCodec(options), options.input);
-  const caller = toRunCaller(graph as Graph, { ...options, ...(input === undefined ? {} : { input }) });
+  const caller = toRunCaller(graph, { ...options, ...(input === undefined ? {} : { input }) });
   checkStartOptions(caller, thread);
   const writes = parseInput(caller, input)();
   const plan = getPlan(caller.graph);

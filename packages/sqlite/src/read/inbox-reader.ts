@@ -18,6 +18,9 @@ function prepareStatements(db: Database) {
     waitingMessages: db.prepare<[string, string], Omit<InboxMessageColumns, "branch">>(
       inboxMessageList + " AND m.run = '' ORDER BY m.key",
     ),
+    messageById: db.prepare<[string, string, string], Omit<InboxMessageColumns, "branch">>(
+      inboxMessageList + " AND m.id = ? ORDER BY m.key LIMIT 1",
+    ),
   };
 }
 
@@ -39,6 +42,11 @@ export class InboxReader {
   /** Lists the waiting messages of a branch in the order of posting. */
   listWaiting(thread: string, branch: string): readonly InboxMessage[] {
     return this.#readMessages(this.#sql.waitingMessages.all(branch, thread), thread, branch);
+  }
+
+  /** Finds a waiting message, or one that an unfinished run has received. */
+  find(thread: string, branch: string, id: string): InboxMessage | undefined {
+    return this.#readMessages(this.#sql.messageById.all(branch, thread, id), thread, branch)[0];
   }
 
   /** Lists all messages of a branch, including messages delivered to a run that may still restore them. */

@@ -35,6 +35,7 @@ type ThreadReads = Required<
     | "interrupts"
     | "events"
     | "inbox"
+    | "inboxMessage"
     | "requests"
     | "namespaces"
     | "supersteps"
@@ -190,6 +191,10 @@ function createThreadReads(transactions: ReadSource): ThreadReads {
       transactions.isInboxEmpty(thread)
         ? []
         : await transactions.read((from) => from.inbox.listWaiting(thread, branch), thread),
+    inboxMessage: async (thread, branch, id) =>
+      transactions.isInboxEmpty(thread)
+        ? undefined
+        : await transactions.read((from) => from.inbox.find(thread, branch, id), thread),
   };
 }
 

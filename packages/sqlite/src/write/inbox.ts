@@ -16,14 +16,14 @@ export class Inbox {
     this.#reader = reader;
   }
 
-  /** Posts a message; returns the waiting message for a known id. */
+  /** Posts a message; returns the existing message for a known id. */
   post({ thread, branch, ...message }: InboxMessageWrite): InboxMessage {
     checkId("inbox message", message.id);
     const state = this.#rows.threads.get(thread);
     const namespace = this.#reader.namespaces.find(thread, branch);
     if (namespace === undefined || storeRules.isChildNamespace(namespace.name))
       throw storeRules.createUnknownBranchError(thread, branch ?? state.head);
-    const known = this.#reader.inbox.listWaiting(thread, namespace.name).find(({ id }) => id === message.id);
+    const known = this.#reader.inbox.find(thread, namespace.name, message.id);
     if (known !== undefined) return known;
     const row: InboxMessage = { ...message, branch: namespace.name };
     const { key, name } = namespace;

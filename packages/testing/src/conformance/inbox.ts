@@ -44,24 +44,32 @@ export const inboxTests: readonly StoreTest[] = [
     },
   ),
 
-  defineStoreTest("posting a message id again while the message waits keeps the first message", async ({ store }) => {
-    await startThread(store, "t");
-    const first = await store.post({ thread: "t", ...createInboxMessage({}) });
-    assertEqual(
-      await store.post({ thread: "t", ...createInboxMessage({ messages: "[]", at: 999 }) }),
-      first,
-      "the returned message",
-    );
-    assertEqual(await store.inbox("t", "main"), [first], "the inbox");
-  }),
+  defineStoreTest(
+    "posting a message id again keeps the first message until the run that received it has ended [PK3]",
+    async ({ store }) => {
+      const held = await startThread(store, "t");
+      const repeat = () => store.post({ thread: "t", ...createInboxMessage({ messages: "[]", at: 999 }) });
+      const first = await store.post({ thread: "t", ...createInboxMessage({}) });
+      assertEqual(await repeat(), first, "the message returned while it waits");
+      assertEqual(await store.inbox("t", "main"), [first], "the inbox");
+      assertEqual(await store.inboxMessage("t", "main", first.id), first, "the waiting message by its id");
+      await held.commit({ checkpoint: createCheckpoint(1, undefined), deliveredMessages: [first.id] });
+      const received = { ...first, deliveredTo: "r1" };
+      assertEqual(await repeat(), received, "the message returned after its delivery");
+      assertEqual(await store.inboxMessage("t", "main", first.id), received, "the received message by its id");
+      assertEqual(await store.inbox("t", "main"), [], "the inbox after the delivery");
+      await held.commit({ run: { ...createRun("r1"), status: "done" }, release: true });
+      assertEqual(await store.inboxMessage("t", "main", first.id), undefined, "the message after its run has ended");
+      assertEqual((await repeat()).messages, "[]", "the message posted after the run has ended");
+      assertEqual(await store.inboxMessage("none", "main", first.id), undefined, "a message of an unknown thread");
+    },
+  ),
 
   defineStoreTest("a checkpoint removes only its delivered messages from the inbox", async ({ store }) => {
     const held = await startThread(store, "t");
     for (const id of ["l1", "l2", "l3"]) await store.post({ thread: "t", ...createInboxMessage({ id }) });
     await held.commit({ checkpoint: createCheckpoint(1, undefined), deliveredMessages: ["l1", "l3", "none"] });
     assertEqual(await listIds(store), "l2", "the inbox");
-    await store.post({ thread: "t", ...createInboxMessage({ id: "l1" }) });
-    assertEqual(await listIds(store), "l2 l1", "the inbox after a later message with the same id");
   }),
 
   defineStoreTest(
@@ -189,7 +197,7 @@ export const inboxTests: readonly StoreTest[] = [
       await held.commit({ checkpoint: createCheckpoint(4, 3, { run: "r2" }), rolledBackRun: "r2" });
       assertEqual(
         (await store.inbox("t", "main")).map(({ id, at }) => [id, at]),
-        [["l2", 900]],
+        [["l2", 300]],
         "the inbox with a message posted again before the revert",
       );
     },

@@ -175,7 +175,7 @@ export const queueTests: readonly StoreTest[] = [
     async ({ store, peer }) => {
       const creates = { graph: "g", version: 2, shape: "s", outline: "{}", at: 300, keySalt: "salt" };
       const parties = { tenant: "acme", owner: "ann" };
-      const row = createQueuedRun("q1", { key: "k", bodyHash: "0123456789abcdef", ...parties });
+      const row = createQueuedRun("q1", { key: "k", bodyHash: "0123456789abcdef", resumeKey: "r", ...parties });
       const enqueued = await store.enqueue({ thread: "t", run: row, creates });
       assertEqual(enqueued, { ...row, thread: "t", branch: "main" }, "the returned run");
       assertEqual((await store.runs({ thread: "t" })).map(removePosition), [enqueued], "the run");

@@ -6,6 +6,7 @@ import { artifactTests } from "./artifacts.ts";
 import { assertEqual, assertRejected } from "./assert.ts";
 import { childNamespaceTests } from "./child-namespaces.ts";
 import { claimableTests } from "./claimable.ts";
+import { claimedRowTests } from "./claimed-rows.ts";
 import { clockTests } from "./clock.ts";
 import { delayedRunTests } from "./delayed-runs.ts";
 import { eventTests } from "./events.ts";
@@ -634,6 +635,7 @@ export const storeConformance: readonly StoreTest[] = [
 
   ...interruptTests,
   ...claimableTests,
+  ...claimedRowTests,
   ...runClaimTests,
   ...clockTests,
   ...queueTests,

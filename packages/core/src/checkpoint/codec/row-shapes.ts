@@ -217,6 +217,7 @@ export const runShape: RowShape<RunRow> = {
   reason: checkOptional(isText),
   key: checkOptional(isName),
   bodyHash: checkOptional(isName),
+  resumeKey: checkOptional(isName),
   metadata: checkOptional(isPlainObject),
   tenant: checkOptional(isName),
   owner: checkOptional(isName),

@@ -22,7 +22,7 @@ import {
 import type { Claim, ClaimedRun, ClaimRequest, RunClaimRequest, TimerClaimRequest } from "../store.ts";
 import { checkParties, checkTenant, toThreadDetails } from "../thread-rules.ts";
 import type { TimerRow } from "../timer.ts";
-import { toCheckpointRow } from "./memory-checkpoints.ts";
+import { loadClaimedRows, toCheckpointRow } from "./memory-checkpoints.ts";
 import { saveOutline } from "./memory-export.ts";
 import { countInputs, listOpenRequests } from "./memory-requests.ts";
 import { hasUndeliveredEvent, type NumberedRun, toEffectiveRun } from "./memory-runs.ts";
@@ -80,6 +80,9 @@ export function claimThread(threads: Threads, self: Owner, request: ClaimRequest
     previousOwner,
     ...countInputs(thread),
     ...(threads.now === undefined ? {} : { at: threads.now() }),
+    ...(request.loads === true && head !== undefined
+      ? { loaded: loadClaimedRows(thread, namespace, head.checkpoint) }
+      : {}),
   };
 }
 

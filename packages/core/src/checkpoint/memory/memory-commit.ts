@@ -144,16 +144,21 @@ function changeInbox(thread: Thread, namespace: StoredNamespace, inbox: readonly
   namespace.inbox = inbox;
 }
 
-/** Adds a message to the inbox of a branch, once per message id. */
+/** Adds a message to the inbox of a branch, once per id of a waiting or received message. */
 export function postMessage(threads: Threads, { thread: id, branch, ...message }: InboxMessageWrite): InboxMessage {
   checkId("inbox message", message.id);
   const { thread, namespace } = getBranch(threads, id, branch);
-  const known = listWaiting(namespace.inbox).find((waiting) => waiting.id === message.id);
+  const known = findMessage(namespace.inbox, message.id);
   if (known !== undefined) return known;
   const row = { ...message, branch: namespace.name };
   changeInbox(thread, namespace, [...namespace.inbox, row]);
   if (row.kind === "event") threads.eventThreads.add(id);
   return row;
+}
+
+/** Finds a waiting message, or one that an unfinished run has received. */
+export function findMessage(inbox: readonly InboxMessage[], id: string): InboxMessage | undefined {
+  return inbox.find((message) => message.id === id);
 }
 
 /** Lists the messages not yet received by a run. */

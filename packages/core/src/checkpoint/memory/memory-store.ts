@@ -17,7 +17,7 @@ import type { TimerRow } from "../timer.ts";
 import { createCrashedError } from "./crashed-error.ts";
 import { listEvents, listHistory, loadChannels, toCheckpointRow } from "./memory-checkpoints.ts";
 import { claimRuns, claimThread, claimTimers } from "./memory-claims.ts";
-import { applyCommit, listWaiting, postMessage } from "./memory-commit.ts";
+import { applyCommit, findMessage, listWaiting, postMessage } from "./memory-commit.ts";
 import { enqueueDueRuns, replaceDebounced } from "./memory-delayed.ts";
 import { insertThread, toThreadExport } from "./memory-export.ts";
 import { forkBranch } from "./memory-fork.ts";
@@ -242,6 +242,8 @@ function createReads({ find, all }: ThreadSource, self: Owner): Omit<MemoryReads
       read(self, () => [...(find(id)?.namespaces.get(name)?.interrupts.values() ?? [])].map(({ row }) => row)),
     openInterrupts: (filter = {}) => read(self, () => listOpenInterrupts(all(), filter)),
     inbox: (id, name) => read(self, () => listWaiting(find(id)?.namespaces.get(name)?.inbox ?? [])),
+    inboxMessage: (id, name, message) =>
+      read(self, () => findMessage(find(id)?.namespaces.get(name)?.inbox ?? [], message)),
     requests: (id) => read(self, () => listOpenRequests(find(id) ?? { requests: [] })),
     events: (id, page) => read(self, () => listEvents(find(id), page)),
     namespaces: (id, kind) => read(self, () => listNamespaces(find(id), kind)),

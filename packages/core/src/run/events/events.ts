@@ -96,6 +96,8 @@ export interface EventStream {
   readonly hasFailureReader: () => boolean;
   /** Returns the state of the run as in its result; set once the state exists. */
   getState: (() => unknown) | undefined;
+  /** Number of recorded effects that ran, without reused ones. */
+  effects: number;
   /** Handle of the run that emits to this stream. */
   handle: object | undefined;
   /** Relay of the run; set by the handle. */
@@ -157,6 +159,7 @@ export function createEventStream(onReaderError: (error: unknown) => void, inspe
     },
     hasFailureReader: () => hasFailureReader,
     getState: undefined,
+    effects: 0,
     handle: undefined,
     announceRun: undefined,
     relay: undefined,

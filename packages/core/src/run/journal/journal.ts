@@ -143,11 +143,16 @@ export function createIdempotencyKey({ run, keySalt, namespace }: Position, task
  */
 export function runRecordedEffect<Value>(session: EffectSession, request: EffectRequest<Value>): Promise<Value> {
   const { saved, outcomes } = session.journal;
-  if (request.plannedStart !== undefined && saved !== undefined)
+  const { stream } = session.events;
+  if (request.plannedStart !== undefined && saved !== undefined) {
+    stream.effects += 1;
     return startOnceEffect(session.position, session.journal, saved, { request, row: request.plannedStart });
+  }
   const place = toJournalKey(session.position.step, request.task.id, request.key);
   const isNew = !outcomes.has(place) && (saved === undefined || (request.effect !== "once" && !saved.rows.has(place)));
-  return isNew ? startEffect(session.position, session.journal, request) : resolveEffect(session, request, place);
+  if (!isNew) return resolveEffect(session, request, place);
+  stream.effects += 1;
+  return startEffect(session.position, session.journal, request);
 }
 
 /** Parts of a session that recorded effects use. */
@@ -164,10 +169,14 @@ async function resolveEffect<Value>(
   if (previous !== undefined && "error" in previous) throw previous.error;
   if (previous !== undefined) return reuse(session.events, request, previous.value as Value, 1);
   const row = saved?.rows.get(place);
-  if (saved === undefined || row === undefined) return startUnlessPrior(session, request);
-  if (isUnresolved(row)) return resolveStarted(session, request, row);
-  const recorded = decodeOutcome(saved, row);
-  if (recorded === undefined) return startUnlessPrior(session, request);
+  const recorded =
+    saved === undefined || row === undefined || isUnresolved(row) ? undefined : decodeOutcome(saved, row);
+  if (saved === undefined || row === undefined || recorded === undefined) {
+    session.events.stream.effects += 1;
+    return row !== undefined && isUnresolved(row)
+      ? resolveStarted(session, request, row)
+      : startUnlessPrior(session, request);
+  }
   if ("error" in recorded) throw recorded.error;
   return reuse(session.events, request, recorded.value as Value, row.attempts);
 }

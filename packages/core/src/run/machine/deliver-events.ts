@@ -3,6 +3,7 @@
  * posted to the inbox of the branch, and the owner processes them.
  */
 
+import { type ErrorPlace, StatewrightError } from "../../base/errors.ts";
 import { checkThread } from "../../checkpoint/check-writer.ts";
 import type { CheckpointRow, RunRow } from "../../checkpoint/checkpoint.ts";
 import { restoreState } from "../../checkpoint/codec/saved-state.ts";
@@ -24,7 +25,7 @@ import { checkEvent, type MachineAnswers, parseMachineAnswers } from "./machine-
  * of another graph; an error changes nothing.
  */
 export async function postAnswers(delivery: Delivery, run: RunRow): Promise<readonly DeliveredEvent[]> {
-  const { store, codec, world, thread, by } = delivery;
+  const { store, codec, world, thread, by, key } = delivery;
   const { branch } = run;
   const { event, decisions } = await parseAnswers(delivery, run);
   const contents: EventMessage["content"][] = decisions.map(({ interrupt, value }) => ({
@@ -34,13 +35,24 @@ export async function postAnswers(delivery: Delivery, run: RunRow): Promise<read
     value,
   }));
   if (event !== undefined) contents.push({ event });
+  checkKeyedContents(contents, key, { graph: delivery.plan.graph.name, thread, branch });
   const delivered: DeliveredEvent[] = [];
   for (const content of contents) {
     const message = { run: run.id, ...(by === undefined ? {} : { by }), content };
-    const id = await postEvent({ store, codec, thread, branch }, world, message);
+    const id = await postEvent({ store, codec, thread, branch }, world, message, key);
     delivered.push({ id, key: getEventKey({ message }) });
   }
   return delivered;
+}
+
+/** Throws `ambiguous_answer` for several answers under one key: the key is the id of one inbox message. */
+export function checkKeyedContents(contents: readonly unknown[], key: string | undefined, place: ErrorPlace): void {
+  if (key === undefined || contents.length <= 1) return;
+  throw new StatewrightError("ambiguous_answer", {
+    what: `expected one event or one answer with the key "${key}", got ${contents.length}`,
+    next: "Send each with a key of its own",
+    place,
+  });
 }
 
 /** Parses the answers against the newest checkpoint, as its owner would. */

@@ -3,10 +3,11 @@ import type { InterruptRow } from "../../checkpoint/journal.ts";
 import type { MachineState } from "../../compile/durable-machine.ts";
 import { getDefinition, restoreActorTree } from "../kernel/actor-tree.ts";
 import type { GivenAnswers } from "../migration/program.ts";
-import type { EventMessage } from "../session/inbox/event-inbox.ts";
+import { type EventMessage, postEvent } from "../session/inbox/event-inbox.ts";
 import { getErrorPlace } from "../session/parts/position.ts";
 import type { Session } from "../session/session.ts";
 import { release } from "../task/open-session.ts";
+import { checkKeyedContents } from "./deliver-events.ts";
 import { checkEvent, type MachineAnswers, parseMachineAnswers } from "./machine-answers.ts";
 import { findRecordedOutcome } from "./machine-effect.ts";
 import type { ResumeInput } from "./machine-loop.ts";
@@ -20,7 +21,7 @@ type ResumeSession = Pick<Session, "env" | "position" | "progress" | "journal">;
  */
 export async function readResumeInput(
   session: ResumeSession,
-  { answers, by, posted }: Pick<GivenAnswers, "answers" | "by" | "posted">,
+  { answers, by, key, posted }: Pick<GivenAnswers, "answers" | "by" | "key" | "posted">,
 ): Promise<ResumeInput> {
   const { env, position, progress, journal } = session;
   const { saved } = journal;
@@ -32,16 +33,22 @@ export async function readResumeInput(
     }
     const interrupts = [...(saved?.interrupts.values() ?? [])];
     const parsed = parseMachineAnswers(answers, { interrupts, place: getErrorPlace(position) });
-    const rows = parsed.decisions.map((decision) => createAnsweredRow(session, decision, by));
+    const { decisions, event } = parsed;
+    checkKeyedContents(event === undefined ? decisions : [...decisions, event], key, getErrorPlace(position));
+    const rows = decisions.map((decision) => createAnsweredRow(session, decision, { by, key }));
     let message: EventMessage | undefined;
-    if (parsed.event !== undefined) {
-      if (isFinished) throw createFinishedError(position, parsed.event.type);
-      checkResumeEvent(session, parsed.event);
-      message = { run: position.run.id, ...(by === undefined ? {} : { by }), content: { event: parsed.event } };
+    if (event !== undefined) {
+      if (isFinished) throw createFinishedError(position, event.type);
+      checkResumeEvent(session, event);
+      message = { run: position.run.id, ...(by === undefined ? {} : { by }), content: { event } };
       saved?.codec.encode(message, "the event");
     }
     for (const row of rows) saved?.interrupts.set(row.id, row);
-    return { rows, postedIds: [], message };
+    if (key === undefined || message === undefined || saved === undefined) return { rows, postedIds: [], message };
+    // Before the run continues: the row of the run names the key only when the event is durable.
+    const { thread, branch } = position.run;
+    const location = { store: saved.store, codec: saved.codec, thread, branch };
+    return { rows, postedIds: [await postEvent(location, env.world, message, key)], message: undefined };
   } catch (error) {
     if (saved !== undefined) await release(saved.store, position.run.thread, saved.claim, { world: env.world });
     throw error;
@@ -61,11 +68,17 @@ function checkResumeEvent(
 }
 
 function createAnsweredRow(
-  { env, journal }: ResumeSession,
+  { env, position, journal }: ResumeSession,
   { interrupt, value }: MachineAnswers["decisions"][number],
-  by: string | undefined,
+  { by, key }: Pick<GivenAnswers, "by" | "key">,
 ): InterruptRow {
   const answer = journal.saved?.codec.encode(value, `the answer to "${interrupt.key}"`);
   const answeredAt = env.world.clock.now();
-  return { ...interrupt, answer, answeredAt, ...(by === undefined ? {} : { answeredBy: by }) };
+  return {
+    ...interrupt,
+    answer,
+    answeredAt,
+    ...(by === undefined ? {} : { answeredBy: by }),
+    ...(key === undefined ? {} : { answerKey: key, answeredRun: position.run.id }),
+  };
 }

@@ -52,6 +52,8 @@ export interface Delivery {
   readonly branch: string | undefined;
   readonly answers: Readonly<Record<string, unknown>>;
   readonly by: string | undefined;
+  /** Idempotency key: the id of the inbox message. Allows one event or one answer. */
+  readonly key: string | undefined;
 }
 
 /** Delivery of answers to a run that is at work in this process or another. */

@@ -12,6 +12,7 @@ import { describeIssues, parseWith } from "../../base/schema.ts";
 import { systemWorld, type World } from "../../base/world.ts";
 import { checkThread } from "../../checkpoint/check-writer.ts";
 import type { Control, RunRow } from "../../checkpoint/checkpoint.ts";
+import type { ClaimedRows } from "../../checkpoint/claimed-rows.ts";
 import {
   checkMessages,
   createInitialState,
@@ -48,7 +49,7 @@ import type { Signals } from "../session/parts/signals.ts";
 import type { Preemption } from "../session/preemption.ts";
 import type { State } from "../session/returns.ts";
 import { createSession, type Session } from "../session/session.ts";
-import { popFinalState } from "../superstep/final-state-cache.ts";
+import { hasFinalState, popFinalState } from "../superstep/final-state-cache.ts";
 import { followStoreClock, logSkew } from "./follow-store-clock.ts";
 
 /** Fields of a new run that the caller sets. */
@@ -88,6 +89,8 @@ export interface OpenSessionOptions {
   readonly onIncompatible?: "parks" | "refused";
   /** True when no body runs, so no context is needed. */
   readonly needsNoContext?: boolean;
+  /** Idempotency key of a resume, saved with the run. */
+  readonly resumeKey?: string | undefined;
   /** Claim of a thread with a live owner. Default `free`. */
   readonly claim?: ClaimMode | undefined;
 }
@@ -127,11 +130,12 @@ async function claimSession(opening: OpenSessionOptions): Promise<Session> {
   const { codec } = env;
   if (options.store === undefined) return createUnsavedSession(opening, { env, kernel });
   const { store } = options;
-  const claim = opening.heldClaim ?? (await claimThread(opening, store, env.world));
-  const { world, skewMs } = followStoreClock(env.world, claim);
+  const written = opening.heldClaim ?? (await claimThread(opening, store, env.world));
+  const { world, skewMs } = followStoreClock(env.world, written);
+  let claim = written;
   let older: Graph;
   try {
-    await writeUnsavedOutcomes(store, thread, claim);
+    claim = await writeUnsavedOutcomes(store, thread, written);
     checkFormat(thread, claim);
     checkThread({ id: thread, graph: claim.writtenBy.graph }, graph);
     const resolution = await resolveThreadVersion(opening, store, claim, { codec, world });
@@ -178,6 +182,7 @@ async function claimThread(opening: OpenSessionOptions, store: Store, world: Wor
     tenant: opening.labels?.tenant,
     owner: opening.labels?.owner,
     startsRun: opening.claimsOnCommit,
+    loads: !hasFinalState(store, thread),
     claim: opening.claim,
   });
 }
@@ -331,12 +336,13 @@ async function loadSession(
   const { channels } = graph.state;
   const { head } = claim;
   const finalState = popFinalState(store, plan, codec, { thread, claim });
-  const rows = head === undefined || finalState !== undefined ? [] : await store.state(thread, head.id);
   const control = head === undefined ? emptyControl : deepFreeze(parseControl(codec, head));
-  const effects =
-    head === undefined || control.tasks.length === 0 ? [] : await store.effects(thread, claim.branch, head.step);
-  const interrupts =
-    head === undefined || control.tasks.length === 0 ? [] : await store.interrupts(thread, claim.branch);
+  const { loaded = noLoadedRows } = claim;
+  const rows =
+    head === undefined || finalState !== undefined ? [] : (loaded.state ?? (await store.state(thread, head.id)));
+  const isAtRest = head === undefined || control.tasks.length === 0;
+  const effects = isAtRest ? [] : (loaded.effects ?? (await store.effects(thread, claim.branch, head.step)));
+  const interrupts = isAtRest ? [] : (loaded.interrupts ?? (await store.interrupts(thread, claim.branch)));
   const open = claim.run !== undefined && isUnfinished(claim.run);
   const breakpoints =
     opening.options.breakpoints === undefined
@@ -344,14 +350,15 @@ async function loadSession(
       : toSavedBreakpoints(env.breakpoints);
   const row =
     open && claim.run !== undefined
-      ? toResumedRow(claim.run, claim, graph.version, { recovers: opening.isRecovery === true })
+      ? toResumedRow(claim.run, claim, graph.version, opening)
       : createRunRow({ ...opening, runId: findFinishedRun(opening, claim, control) ?? opening.runId }, world, claim);
   const run = replaceBreakpoints(row, breakpoints);
   const saved: Persistence = {
     store,
     codec,
     writer: finalState?.writer ?? createStateWriter(channels, codec, rows),
-    claim,
+    // A long run keeps no text of its first state.
+    claim: claim.loaded === undefined ? claim : { ...claim, loaded: { ...claim.loaded, state: [], effects: [] } },
     thread: {
       changed: program.derivesPosition && !migrated && !isWriter(graph, claim.writtenBy),
       nextSeq: claim.nextSeq,
@@ -366,6 +373,7 @@ async function loadSession(
       pauseRequests: new Set(),
       pause: (reason) => (events.handle as RunHandle<unknown> | undefined)?.drain(reason),
       takenNamespaces: isOwnerLost(claim.previousOwner) ? new Set() : undefined,
+      claimsOnCommit: opening.claimsOnCommit === true,
       onceEffects: createOnceEffects(),
       unsavedOutcomes: new Map(),
       run,
@@ -411,6 +419,8 @@ async function loadSession(
   });
 }
 
+const noLoadedRows: Partial<ClaimedRows> = {};
+
 /** Returns true if a run is unfinished: not done and not cancelled. */
 export function isUnfinished(run: RunRow): boolean {
   return run.status !== "done" && run.status !== "cancelled";
@@ -429,12 +439,13 @@ function toResumedRow(
   before: RunRow,
   { nextCheckpoint: at }: Claim,
   version: number,
-  { recovers }: { readonly recovers: boolean },
+  { isRecovery = false, resumeKey = before.resumeKey }: Pick<OpenSessionOptions, "isRecovery" | "resumeKey">,
 ): RunRow {
   const { recovered, ...run } = before;
   const cleared = { endedAt: undefined, error: undefined };
-  const resumed = { ...run, version, status: "running", attempt: run.attempt + 1, ...cleared } as const;
-  if (!recovers || run.status !== "running") return resumed;
+  const keyed = resumeKey === undefined ? {} : { resumeKey };
+  const resumed = { ...run, version, status: "running", attempt: run.attempt + 1, ...cleared, ...keyed } as const;
+  if (!isRecovery || run.status !== "running") return resumed;
   return { ...resumed, recovered: { count: recovered?.at === at ? recovered.count + 1 : 1, at } };
 }
 

@@ -17,7 +17,7 @@ import {
   sqliteStore,
 } from "statewright";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { setup } from "xstate";
+import { assign, setup } from "xstate";
 import * as z from "zod";
 
 const State = defineState({ log: channel.list(z.string()) });
@@ -153,17 +153,77 @@ test("a resume repeated under its key continues the run whose process died after
   expect([status, state.log]).toEqual(["done", ["ann", "bob", "end"]]);
 });
 
-test("a resume of a durable machine with a key, and one with an invalid key, are refused [PK3]", async () => {
-  const machine = setup({ types: { events: {} as { type: "GO" } } }).createMachine({
-    id: "light",
-    initial: "red",
-    states: { red: { on: { GO: "green" } }, green: { type: "final" } },
+/** Machine that counts events and ends with STOP. */
+function createCounter() {
+  const machine = setup({
+    types: { context: {} as { count: number }, events: {} as { type: "ADD" } | { type: "STOP" } },
+  }).createMachine({
+    id: "counter",
+    context: { count: 0 },
+    initial: "on",
+    states: {
+      on: { on: { ADD: { actions: assign({ count: ({ context }) => context.count + 1 }) }, STOP: "off" } },
+      off: { type: "final" },
+    },
   });
-  const light = durableMachine(machine, { version: 1 });
+  return durableMachine(machine, { version: 1 });
+}
+
+describe.each(openers)("an event with a key for a durable machine on a %s store", (_name, open) => {
+  test("is taken once, however often it is sent, until another event follows and after [PK3]", async () => {
+    const [store, other] = open();
+    const counter = createCounter();
+    await run(counter, { store, thread: "t" }).result;
+    const send = (answers: { readonly ADD?: true; readonly STOP?: true }, key: string, from: Store = store) =>
+      resume(counter, { store: from, thread: "t", answers, key }).result;
+    for (const from of [store, other, store])
+      expect(await send({ ADD: true }, "a", from)).toMatchObject({
+        status: "waiting",
+        state: { context: { count: 1 } },
+      });
+    expect((await send({ ADD: true }, "b")).state.context).toEqual({ count: 2 });
+    expect((await send({ ADD: true }, "a", other)).state.context).toEqual({ count: 2 });
+    expect(await getCode(send({ STOP: true }, "a"))).toBe("key_reused");
+    expect((await send({ STOP: true }, "c")).status).toBe("done");
+    expect((await send({ STOP: true }, "c", other)).status).toBe("done");
+    expect(await getCode(send({ ADD: true }, "d"))).toBe("event_refused");
+  });
+
+  test("refuses two events under one key, and changes nothing [PK3]", async () => {
+    const [store] = open();
+    const counter = createCounter();
+    await run(counter, { store, thread: "t" }).result;
+    const answers = { ADD: true, STOP: true } as const;
+    expect(await getCode(resume(counter, { store, thread: "t", answers, key: "a" }).result)).toBe("ambiguous_answer");
+    expect(await store.inbox("t", "main")).toEqual([]);
+  });
+});
+
+test("an event with a key that was posted before its process died is taken once by the next call [PK3]", async () => {
   const store = memoryStore();
-  await run(light, { store, thread: "t" }).result;
-  expect(() => resume(light, { store, thread: "t", answers: { GO: true }, key: "k" } as never)).toThrow(
-    "invalid_option",
-  );
+  const counter = createCounter();
+  const { run: id } = await run(counter, { store, thread: "t" }).result;
+  const dying = {
+    ...store,
+    post: async (write: Parameters<Store["post"]>[0]) => {
+      await store.post(write);
+      store.crash();
+      return await new Promise<never>(() => undefined);
+    },
+  };
+  const next = store.peer();
+  const options = { thread: "t", answers: { ADD: true }, key: "a" } as const;
+  resume(counter, { store: dying, ...options });
+  while ((await next.inboxMessage("t", "main", "a")) === undefined) await Promise.resolve();
+  for (let nth = 0; nth < 2; nth++)
+    expect(await resume(counter, { store: next, ...options }).result).toMatchObject({
+      run: id,
+      status: "waiting",
+      state: { context: { count: 1 } },
+    });
+});
+
+test("a resume with an invalid key is refused [PK3]", () => {
+  const store = memoryStore();
   expect(() => resume(createAskingGraph(), { store, thread: "t", key: "a b" })).toThrow("invalid_id");
 });

@@ -75,14 +75,15 @@ export function createEventInbox(location: InboxLocation | undefined): EventInbo
 
 /**
  * Posts an event message to the inbox of a branch, and notifies the active run of this process. Resolves to the id of
- * the message when it is durable.
+ * the message when it is durable. `key` is the id of the message; default: a new id.
  */
 export async function postEvent(
   { store, codec, thread, branch }: InboxLocation,
   world: World,
   message: EventMessage,
+  key?: string,
 ): Promise<string> {
-  const id = createId("inbox_", world.random);
+  const id = key ?? createId("inbox_", world.random);
   const text = codec.encode(message, "the event");
   const row = await store.post({ thread, branch, id, kind: "event", messages: text, at: world.clock.now() });
   const activeRun = getThreadRegistry(store).active.get(thread);
@@ -108,7 +109,8 @@ export async function hasDeliverableEvents(
   });
 }
 
-function parseMessage(codec: Codec, text: string): EventMessage | undefined {
+/** Parses the text of an event message; undefined for other texts. */
+export function parseMessage(codec: Codec, text: string): EventMessage | undefined {
   let message: unknown;
   try {
     message = codec.decode(text);

@@ -99,7 +99,7 @@ export function createInbox(plan: Plan, world: World, location: InboxLocation | 
     listUnreadable: () => unreadable,
     add: async (kind, messages) => {
       checkConversation(plan);
-      if (location !== undefined) return postMessages(location, world, kind, messages);
+      if (location !== undefined) return postMessages(location, world, { kind, messages });
       const id = createId("inbox_", world.random);
       queued = [...queued, { id, kind, messages: deepFreeze(messages) }];
       if (kind === "steer") notifyArrival([id]);
@@ -142,14 +142,20 @@ export function checkConversation(plan: Plan): void {
   });
 }
 
+/** Messages to post. */
+export interface PostedMessages {
+  readonly kind: ConversationMessageKind;
+  readonly messages: readonly Message[];
+  /** Id of the inbox message. Default: a new id. */
+  readonly id?: string | undefined;
+}
+
 /** Posts messages to the store, and notifies the active run of this process. */
 export async function postMessages(
   { store, codec, thread, branch }: Omit<InboxLocation, "branch"> & { readonly branch: string | undefined },
   world: World,
-  kind: ConversationMessageKind,
-  messages: readonly Message[],
+  { kind, messages, id = createId("inbox_", world.random) }: PostedMessages,
 ): Promise<void> {
-  const id = createId("inbox_", world.random);
   const text = codec.encode(messages, "the messages");
   const row = await store.post({ thread, branch, id, kind, messages: text, at: world.clock.now() });
   const activeRun = getThreadRegistry(store).active.get(thread);

@@ -146,7 +146,8 @@ export interface GraphCallOptions<Types extends GraphTypes> {
       readonly by?: string;
       /**
        * Idempotency key of the answers, unique in the thread. A second call with the same key and the same answers
-       * continues the run after a crash, and otherwise returns its outcome. Not for durable machines.
+       * continues the run after a crash, and otherwise returns its outcome. A durable machine takes one event or one
+       * answer under a key, which is then a valid id: the event is taken once until the run has ended.
        */
       readonly key?: string;
     };
