@@ -7,6 +7,7 @@ import { sqliteStore as openStore } from "@statewright/sqlite";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { betterSqliteDriver } from "../src/driver/better-sqlite-driver.ts";
+import type { Statement } from "../src/driver/database.ts";
 import { openWith } from "../src/driver/driver.ts";
 import { JobTransactions } from "../src/write/job-transactions.ts";
 import { startChild } from "./support/child-process.ts";
@@ -103,21 +104,22 @@ test("a claim of a thread that a living process owns is refused, and succeeds wh
 test("a write to a file that other processes write to is refused at once while the file is locked, and waits outside of SQLite [PK8]", () => {
   const db = openWith(betterSqliteDriver, file, { timeoutMs: 10 });
   db.exec("PRAGMA journal_mode = WAL");
-  const pragmas: string[] = [];
+  const executed: string[] = [];
   const { prepare } = db;
-  db.prepare = ((sql: string) => {
-    const statement = prepare.call(db, sql);
-    const { get, run } = statement;
-    statement.get = (...values: unknown[]) => {
-      pragmas.push(sql);
-      return get.apply(statement, values);
-    };
-    statement.run = (...values: unknown[]) => {
-      pragmas.push(sql);
-      return run.apply(statement, values);
-    };
-    return statement;
-  }) as typeof prepare;
+  const record = (sql: string): Statement => {
+    const statement: Statement = prepare.call(db, sql);
+    return new Proxy(statement, {
+      get: (target, name) => {
+        const value: unknown = Reflect.get(target, name);
+        if (typeof value !== "function") return value;
+        return (...values: unknown[]): unknown => {
+          executed.push(sql);
+          return Reflect.apply(value, target, values);
+        };
+      },
+    });
+  };
+  db.prepare = record as typeof prepare;
   const guard = { checkBeforeCommit: () => undefined, checkAfterCommit: () => undefined };
   const transactions = new JobTransactions(db, { world: createManualWorld(), guard });
   const stranger = new Database(file);
@@ -126,7 +128,7 @@ test("a write to a file that other processes write to is refused at once while t
   expect(() => transactions.begin()).toThrow("locked");
   stranger.exec("ROLLBACK");
   transactions.begin();
-  expect(pragmas).toEqual([
+  expect(executed).toEqual([
     "BEGIN IMMEDIATE",
     ...["PRAGMA busy_timeout = 0", "BEGIN IMMEDIATE", "PRAGMA busy_timeout = 10"],
     ...["PRAGMA busy_timeout = 0", "BEGIN IMMEDIATE", "PRAGMA busy_timeout = 10"],
