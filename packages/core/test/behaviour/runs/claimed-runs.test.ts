@@ -159,6 +159,29 @@ describe("the claims of an engine", () => {
     await next.stop();
   });
 
+  for (const [who, expected] of [
+    ["its engine claims", "done"],
+    ["another process claims", "queued"],
+  ] as const)
+    test(`a caller behind the queued run of another process gets the status ${expected} when ${who} that run [PK8, E27]`, async () => {
+      const world = createVirtualWorld();
+      const store = memoryStore();
+      const first = gate();
+      const graph = createNamedGraph((name) => (name === "first" ? first.passed : undefined));
+      const claimRuns = expected === "done" ? store.claimRuns : (): Promise<readonly []> => Promise.resolve([]);
+      const claiming: Store = claimRuns === undefined ? store : { ...store, claimRuns };
+      const host = engine({ store: claiming, graphs: [graph], world });
+      await host.start();
+      const one = host.run(graph, { thread: "t", input: { name: "first" } });
+      await world.waitUntilIdle();
+      await queue(store.peer(), world, "t", { name: "second" });
+      const third = host.run(graph, { thread: "t", input: { name: "third" }, onBusy: "enqueue" });
+      await world.waitUntilIdle();
+      first.open(undefined);
+      expect([(await one.result).status, (await third.result).status]).toEqual(["done", expected]);
+      await host.stop();
+    });
+
   test("a run that an engine could not continue is tried again after a minute [PK8]", async () => {
     const world = createVirtualWorld();
     const store = memoryStore();
