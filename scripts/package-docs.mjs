@@ -23,6 +23,8 @@ export const pagesByPackage = {
     "long-term-store.md",
     "streaming.md",
     "serving-threads.md",
+    "run-later.md",
+    "several-engines.md",
     "notifications.md",
     "reading-a-store.md",
     "operating.md",
