@@ -6,8 +6,10 @@ import {
   createAgent,
   engine,
   listRuns,
+  listSchedules,
   type Model,
   type RunEvent,
+  schedule,
   socketRelay,
   sqliteStore,
   streamEvents,
@@ -98,14 +100,27 @@ async function cancel(): Promise<void> {
   console.log(status);
 }
 
-/** Lists the runs that wait for their time. */
+/** Plans a run for tomorrow, and one each morning. */
+async function plan(): Promise<void> {
+  const tomorrow = new Date(Date.now() + 24 * 3_600_000);
+  const question = { messages: [userMessage("What is the weather today?")] };
+  await submit(reporter, { store, thread: "tomorrow", input: question, at: tomorrow });
+  await schedule(store, {
+    ...{ id: "morning-report", graph: reporter, input: question },
+    ...{ cron: "0 9 * * *", timeZone: "Europe/Oslo", threadPerFire: true },
+  });
+}
+
+/** Lists the runs that wait for their time, and the schedules. */
 async function list(): Promise<void> {
   const toTime = (at: number | undefined): string => (at === undefined ? "now" : new Date(at).toISOString());
   for (const { thread: id, startAt } of await listRuns(store, { status: "queued" }))
     console.log("run", id, toTime(startAt));
+  for (const { id, status, cron, timeZone, nextAt } of await listSchedules(store))
+    console.log("schedule", id, status, cron, timeZone, toTime(nextAt));
 }
 
-const roles: Readonly<Record<string, () => Promise<void>>> = { work, ask, watch, cancel, list };
+const roles: Readonly<Record<string, () => Promise<void>>> = { work, ask, watch, cancel, plan, list };
 const play = Object.hasOwn(roles, role) ? roles[role] : undefined;
 if (play === undefined) {
   process.stderr.write(`Unknown role ${JSON.stringify(role)}. Use one of: ${Object.keys(roles).join(", ")}.\n`);

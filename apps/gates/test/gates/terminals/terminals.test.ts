@@ -105,7 +105,7 @@ function readTerminal(child: ChildProcess, waitForExit: (child: ChildProcess) =>
   };
 }
 
-test("three terminals on one file: a watcher sees the words of a worker, a desk cancels it in mid-sentence, and another worker continues after a kill [SE6, SE5]", async () => {
+test("three terminals on one file: watch, cancel in mid-sentence, plan, list, kill and continue [SE6, SE5, Y7, Y8]", async () => {
   const { order, startWorker, startWatcher } = openTerminals();
   expect(await order("ask", "What is the weather?")).toBe("queued");
   const watcher = startWatcher(2);
@@ -117,6 +117,13 @@ test("three terminals on one file: a watcher sees the words of a worker, a desk 
   expect(await order("cancel", "too long")).toBe("requested");
   const cancelled = "(cancelled: too long)\n";
   await watcher.waitForText(cancelled);
+
+  await order("plan");
+  const planned = (await order("list")).split("\n");
+  expect(planned).toEqual([
+    expect.stringMatching(/^run tomorrow \d{4}-\d{2}-\d{2}T/),
+    expect.stringMatching(/^schedule morning-report active 0 9 \* \* \* Europe\/Oslo \d{4}-\d{2}-\d{2}T/),
+  ]);
 
   expect(await order("ask", "And now in short?")).toBe("queued");
   for (const [index] of words.slice(0, 4).entries()) {
@@ -130,4 +137,5 @@ test("three terminals on one file: a watcher sees the words of a worker, a desk 
   expect(watcher.getText()).toBe(`${cancelled}${sentence}\n(done)\n`);
   const repeated = watcher.shown.filter((text) => (text.match(/It rains/g) ?? []).length > 1);
   expect(repeated).toEqual([]);
+  expect((await order("list")).split("\n")).toEqual(planned);
 });
