@@ -24,6 +24,7 @@ export const pagesByPackage = {
     "streaming.md",
     "serving-threads.md",
     "run-later.md",
+    "several-engines.md",
     "notifications.md",
     "reading-a-store.md",
     "operating.md",
