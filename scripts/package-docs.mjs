@@ -23,6 +23,7 @@ export const pagesByPackage = {
     "long-term-store.md",
     "streaming.md",
     "serving-threads.md",
+    "cancel-a-run.md",
     "run-later.md",
     "several-engines.md",
     "notifications.md",
