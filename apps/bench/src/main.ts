@@ -155,7 +155,7 @@ async function loadSelectedPeers(options: Options): Promise<Peers> {
   const withAgents = options.peers && isSelected("B12", "B14", "B15", "B16", "B17", "B22");
   const agents = withAgents ? await loadAgentPeers() : noAgents;
   const peers = options.peers ? await loadPeers(agents, options.langgraph) : noPeers;
-  const bundler = isSelected("B11") ? await loadBundler() : undefined;
+  const bundler = isSelected("B11", "B22") ? await loadBundler() : undefined;
   const own = isSelected("B17", "B22") ? await installOwn() : undefined;
   const notices = [bundler, own].filter((each) => typeof each === "string");
   return {

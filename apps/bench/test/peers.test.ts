@@ -28,7 +28,9 @@ test("a peer that fails to install is reported with the npm output and left out 
     "Mastra 1.71.0 -",
     "Mastra with LibSQL and recovery 1.71.0 -",
   ]);
-  expect(await loadBundler(createMissingResult)).toBe(`esbuild 0.28.2 is missing, so B11 is skipped: ${reason}.`);
+  expect(await loadBundler(createMissingResult)).toBe(
+    `esbuild 0.28.2 is missing, so B11 and the bundle of B22 are skipped: ${reason}.`,
+  );
   const roles = createCases(peers).flatMap(({ contenders }) => contenders.map(({ role }) => role));
   expect(roles).not.toContain("peer");
 });

@@ -54,6 +54,25 @@ test("the bench has a row for each condition of users: defaults, short runs, res
   expect(createCases({ ...noPeers, installed: [own] }).map(({ id }) => id)).toContain("B22");
 });
 
+test("the creation of a store is measured beside the creation of the same tables in better-sqlite3 [FX99]", () => {
+  const newFile = createCases(noPeers).find(({ id }) => id === "B21 new");
+  const [limit] = newFile?.contenders.filter(({ role }) => role === "limit") ?? [];
+  expect(limit?.name).toBe("better-sqlite3, the same tables in one transaction");
+  expect(newFile?.checks).toContainEqual({ subject: "statewright", baseline: limit?.name, measure: "cpu", max: 1.8 });
+});
+
+test("a first saved run in a fresh process is measured as installed, with a compile cache, and bundled [FX100]", () => {
+  const installed = [{ name: "statewright", main: "statewright", folder: "/app" }];
+  const bundler = { build: async () => ({ outputFiles: [], metafile: { outputs: {} } }) };
+  const cold = createCases({ ...noPeers, installed, bundler }).find(({ id }) => id === "B22");
+  expect(cold?.contenders.filter(({ role }) => role === "ours").map(({ name }) => name)).toEqual([
+    "statewright",
+    "statewright, with Node's compile cache",
+    "statewright, bundled",
+    "statewright, bundled, with Node's compile cache",
+  ]);
+});
+
 test("a first agent in a fresh process is measured beside the AI SDK, pi and LangChain [FX101]", () => {
   const mains = ["statewright", "ai", "@earendil-works/pi-agent-core", "langchain"];
   const installed = mains.map((main) => ({ name: main, main, folder: "/app" }));

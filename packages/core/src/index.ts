@@ -30,6 +30,13 @@ export type { Log, LogLevel, Random, World } from "./base/world.ts";
 export type { RunStatus } from "./checkpoint/checkpoint.ts";
 export { type MemoryStore, type MemoryStoreOptions, memoryStore } from "./checkpoint/memory/memory-store.ts";
 export { memoryArtifacts } from "./checkpoint/memory/memory-thread.ts";
+export type {
+  Notification,
+  NotificationBase,
+  NotificationError,
+  NotificationInterrupt,
+  NotificationKind,
+} from "./checkpoint/notification.ts";
 export type { Store } from "./checkpoint/store.ts";
 export type { GraphWithoutEdges, GraphWithoutNodes } from "./compile/define-graph.ts";
 export { defineGraph, type GraphTypesWithNodes, type GraphTypesWithoutNodes } from "./compile/define-graph.ts";
@@ -114,6 +121,14 @@ export {
 } from "./inspect/get-state.ts";
 export { type ListInterruptsOptions, listInterrupts, type WaitingInterrupt } from "./inspect/list-interrupts.ts";
 export {
+  type ListedNotification,
+  type ListNotificationsOptions,
+  listNotifications,
+  type RetryNotificationOptions,
+  retryNotification,
+  stopNotifications,
+} from "./inspect/list-notifications.ts";
+export {
   countRuns,
   countThreads,
   getRun,
@@ -179,6 +194,10 @@ export {
 } from "./model/new-message.ts";
 export { estimateCost, type ModelPrice, type PricesInput, type PriceTable } from "./model/prices.ts";
 export { type AiSdkProviderTool, providerTool } from "./model/provider-tool.ts";
+export type { ActError, ActOptions, ActProgress, ActReport } from "./resume/acts/act.ts";
+export { type ActThreadFilter, type DeleteThreadsOptions, deleteThreads } from "./resume/acts/delete-threads.ts";
+export { type ResumeRunsOptions, resumeRuns, retryRuns } from "./resume/acts/resume-runs.ts";
+export type { ActRunFilter } from "./resume/acts/run-list.ts";
 export { type CheckRunsOptions, checkRuns, type RunCheck } from "./resume/check-runs.ts";
 export { deliver } from "./resume/deliver.ts";
 export type {
@@ -193,6 +212,7 @@ export type {
 export { type ConversationTypes, type EditOptions, editMessage } from "./resume/edit-message.ts";
 export { type Engine, type EngineOptions, engine } from "./resume/engine.ts";
 export { type ForkOptions, fork } from "./resume/fork.ts";
+export type { Notify, NotifyOptions } from "./resume/notify-options.ts";
 export { type RecoverOptions, recover } from "./resume/recover.ts";
 export { resume } from "./resume/resume.ts";
 export type { ServingOptions } from "./resume/serving.ts";

@@ -22,6 +22,14 @@ export {
 } from "./inspect/get-state.ts";
 export { type ListInterruptsOptions, listInterrupts, type WaitingInterrupt } from "./inspect/list-interrupts.ts";
 export {
+  type ListedNotification,
+  type ListNotificationsOptions,
+  listNotifications,
+  type RetryNotificationOptions,
+  retryNotification,
+  stopNotifications,
+} from "./inspect/list-notifications.ts";
+export {
   countRuns,
   countThreads,
   getRun,

@@ -1,5 +1,6 @@
 /** Entry `@statewright/core/store`: rows, rules and types for authors of stores. */
 
+export type { ChannelRows } from "./checkpoint/channel-rows.ts";
 export type {
   CheckpointRow,
   CheckpointSource,
@@ -11,6 +12,7 @@ export type {
   Task,
 } from "./checkpoint/checkpoint.ts";
 export { type ClaimableKind, type ClaimablePage, getClaimableKind } from "./checkpoint/claimable.ts";
+export type { ClaimedRows } from "./checkpoint/claimed-rows.ts";
 export * as delayedRunRules from "./checkpoint/delayed-run.ts";
 export type { EventRow } from "./checkpoint/event.ts";
 export { listGraphVersions } from "./checkpoint/export/list-graph-versions.ts";
@@ -60,6 +62,7 @@ export type { ClaimMode, PreviousOwner } from "./checkpoint/previous-owner.ts";
 export * as requestRules from "./checkpoint/request-rules.ts";
 export * as retentionRules from "./checkpoint/retention.ts";
 export * as storeRules from "./checkpoint/rules.ts";
+export * as claimRules from "./checkpoint/run-claims.ts";
 export type {
   HintKind,
   HintListener,
@@ -73,10 +76,11 @@ export type {
 export type { FiredSlot, MissedSlots, ScheduleFilter, ScheduleRow } from "./checkpoint/schedule.ts";
 export type {
   BranchWrite,
-  ChannelRows,
   CheckpointWithDeltas,
   CheckpointWrite,
   Claim,
+  ClaimedRun,
+  ClaimingGraph,
   ClaimRequest,
   Commit,
   ListedRunRow,
@@ -87,6 +91,7 @@ export type {
   PruneWrite,
   QueuedThread,
   QueueWrite,
+  RunClaimRequest,
   RunCountFilter,
   RunCounts,
   RunFilter,
@@ -102,6 +107,7 @@ export type {
   ThreadPatch,
   ThreadRow,
   ThreadWrite,
+  TimerClaimRequest,
 } from "./checkpoint/store.ts";
 export type {
   ChangeRow,

@@ -5,6 +5,8 @@ import type { ByteRange, LongTermChange } from "@statewright/core/store";
 import { createStoreCipher, type StoreCipher } from "@statewright/store-kit";
 import { createOutsideReader, OutsideBodies, type OutsideBody } from "./bodies/outside-bodies.ts";
 import { OutsideBodyRows } from "./bodies/outside-body-rows.ts";
+import { RunClaims } from "./claims/run-claims.ts";
+import { TimerClaims } from "./claims/timer-claims.ts";
 import type { Database } from "./driver/database.ts";
 import { Reencryption } from "./encryption/reencrypt.ts";
 import { createDiskReserve } from "./file/disk-reserve.ts";
@@ -61,8 +63,11 @@ export function createStoreParts({ db, file }: OpenedDatabase, options: Resolved
   const storeCipher = encryption === undefined ? undefined : createStoreCipher(encryption);
   const guard = createFileGuard(db, file, world);
   const owner = createOwner(db, file, guard);
-  const onFault = (fault: StatewrightError): void =>
-    world.log("error", "a list skipped a damaged row", { ...fault.place, error: fault.message });
+  const logFault =
+    (text: string) =>
+    (fault: StatewrightError): void =>
+      world.log("error", text, { ...fault.place, error: fault.message });
+  const onFault = logFault("a list skipped a damaged row");
   const reader = createReader(db, storeCipher, onFault);
   const schedules = new ScheduleTable(db, storeCipher, onFault);
   const artifacts = new Artifacts(db, {
@@ -101,7 +106,16 @@ export function createStoreParts({ db, file }: OpenedDatabase, options: Resolved
     writer,
     transactions,
     snapshots: new Snapshots({ db, file, storeCipher, world, owner, transactions }),
-    claims: new ClaimRegistry({ transactions, writer, world, owner, reader, reserve }),
+    claims: new ClaimRegistry({
+      ...{ transactions, writer, world, owner, reader, reserve },
+      runClaims: new RunClaims(db, {
+        claims: writer.claims,
+        owner,
+        reader,
+        onFault: logFault("a damaged run is not claimed"),
+      }),
+      timerClaims: new TimerClaims(db, owner),
+    }),
     artifacts,
     outside,
     readOutside,

@@ -59,6 +59,11 @@ test("opening a store prepares at most 8 statements, and a first run at most 40 
   await store.close();
 });
 
+test("creating a store prepares at most 5 statements: new tables have no rows to compare with their indexes [FX99]", async () => {
+  await sqliteStore(join(home.path, "first.db")).close();
+  expect(await countPrepared(() => sqliteStore(file).close())).toBeLessThanOrEqual(5);
+});
+
 test("a statement is prepared once, at its first use, with the mode that was set before [FX99]", async () => {
   const db = new Database(":memory:");
   db.exec("CREATE TABLE t (n INTEGER); INSERT INTO t VALUES (7), (8)");

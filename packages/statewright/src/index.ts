@@ -8,8 +8,11 @@ export {
   encryptStore,
   type Fault,
   folderArtifactBodies,
+  type SocketRelay,
+  type SocketRelayOptions,
   type SqliteStore,
   type SqliteStoreOptions,
+  socketRelay,
   sqliteStore,
   type VerifyReport,
 } from "@statewright/sqlite";

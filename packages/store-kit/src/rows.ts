@@ -152,6 +152,7 @@ export interface RunColumns {
   readonly more: Nullable<string>;
   readonly tenant: Nullable<string>;
   readonly user: Nullable<string>;
+  readonly priority: Nullable<number>;
   /** 1 when the row matches its checksum. */
   readonly intact: number;
 }
@@ -275,7 +276,7 @@ export function toTimerRow({ thread, branch, id, kind, generation, due, about }:
 /** Converts the columns of a run to its row; absent columns are absent properties. */
 export function toRunRow(columns: RunColumns): RunRow {
   const { id, thread, branch, graph, version, status, attempt, started, ended, error, name, metadata, input } = columns;
-  const { more, tenant, user } = columns;
+  const { more, tenant, user, priority } = columns;
   return {
     id,
     thread,
@@ -291,6 +292,7 @@ export function toRunRow(columns: RunColumns): RunRow {
     ...(metadata === null ? {} : { metadata: JSON.parse(metadata) }),
     ...(tenant === null ? {} : { tenant }),
     ...(user === null ? {} : { owner: user }),
+    ...(priority === null || priority === 0 ? {} : { priority }),
     ...(input === null ? {} : { input }),
     ...(more === null ? {} : parseRunExtras(more)),
   };

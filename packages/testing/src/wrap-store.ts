@@ -4,7 +4,7 @@ import type { StoreReads } from "@statewright/core/store";
 
 /** Returns `inner` with some functions overridden; works for every store, including classes with private fields. */
 export function wrapStore(inner: Store, overrides: Partial<Store>): Store {
-  const { now, watch, snapshot, supersteps } = inner;
+  const { now, watch, snapshot, supersteps, claimRuns, claimTimers } = inner;
   return {
     name: inner.name,
     local: inner.local,
@@ -14,6 +14,8 @@ export function wrapStore(inner: Store, overrides: Partial<Store>): Store {
     createThread: (write) => inner.createThread(write),
     updateThread: (thread, patch) => inner.updateThread(thread, patch),
     claim: (request) => inner.claim(request),
+    ...(claimRuns === undefined ? {} : { claimRuns: (request) => claimRuns.call(inner, request) }),
+    ...(claimTimers === undefined ? {} : { claimTimers: (request) => claimTimers.call(inner, request) }),
     commit: (commit, onCommitted) => inner.commit(commit, onCommitted),
     enqueue: (write) => inner.enqueue(write),
     enqueueDue: (page) => inner.enqueueDue(page),

@@ -98,8 +98,8 @@ describe("planted defects", () => {
         The tool "mail" is idempotent, so it runs again when a crash happens before its outcome is saved. Pass its idempotencyKey to the external service, or mark it { effect: "once" }."
     `);
     expect((await mails("once")).text).toMatchInlineSnapshot(`
-      "the graph "desk" survives a crash at each of 21 points.
-      in doubt, a person must decide: at point 10 after the commit of the start of tool mail; point 11 before tool mail; point 12 after "a mail to Ada"; and 2 more
+      "the graph "desk" survives a crash at each of 19 points.
+      in doubt, a person must decide: at point 8 after the commit of step 1 (model); point 9 before tool mail; point 10 after "a mail to Ada"; and 2 more
         Add a reconcile function to the effect that queries the external service."
     `);
   });

@@ -19,6 +19,7 @@ import { createHooksCase } from "./hooks.ts";
 import { createInstallationCases } from "./installed.ts";
 import { createOpenStoreCases } from "./open-store.ts";
 import { createPluginCallCases } from "./plugin-call.ts";
+import { createQueuedRunsCase, createSlotsCase } from "./queued-runs.ts";
 import { createHeadCase, createHistoryPageCase, createListCase } from "./reading.ts";
 import { createReadyToolCases } from "./ready-tools.ts";
 import { createResumeCase } from "./resume-run.ts";
@@ -71,6 +72,8 @@ export function createCases(peers: Peers): readonly Case[] {
     createFirstRunCase(peers),
     ...createStartUpCases(peers),
     createSharedFileCase(),
+    createQueuedRunsCase(),
+    createSlotsCase(),
     ...createOpenStoreCases(peers),
     ...createColdRunCases(peers),
     ...createBundleCases(peers),

@@ -3,14 +3,17 @@
  * runs in its published form, as installed by npm.
  */
 import { spawnSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import type { Case, Contender, Role } from "../case.ts";
+import type { Bundler } from "../peers/esbuild.ts";
 import type { Peers } from "../peers/langgraph.ts";
 import { createSdkModel } from "../peers/sdk-model.ts";
 import type { Sample } from "../sample.ts";
 import { createScratchFile } from "../scratch-files.ts";
 
-type ColdPeers = Pick<Peers, "installed" | "langgraphEntry">;
+type ColdPeers = Pick<Peers, "installed" | "langgraphEntry"> & Partial<Pick<Peers, "bundler">>;
 
 /** Empty unless the packages of Statewright are installed. */
 export function createColdRunCases(peers: ColdPeers): readonly Case[] {
@@ -18,7 +21,8 @@ export function createColdRunCases(peers: ColdPeers): readonly Case[] {
   return own === undefined ? [] : [createColdRunCase(own.folder, peers), createColdAgentCase(own.folder, peers)];
 }
 
-function createColdRunCase(folder: string, { langgraphEntry }: ColdPeers): Case {
+function createColdRunCase(folder: string, { langgraphEntry, bundler }: ColdPeers): Case {
+  const program = "cold-statewright";
   return {
     id: "B22",
     title: "fresh process, from its start to the end of a first saved run of one node",
@@ -26,12 +30,19 @@ function createColdRunCase(folder: string, { langgraphEntry }: ColdPeers): Case 
     budget: { cpuUs: 125_000, text: "125 ms" },
     size: 1,
     contenders: [
-      createContender("statewright", "ours", { program: "cold-statewright", folder }),
-      createContender("statewright, with Node's compile cache", "ours", {
-        program: "cold-statewright",
-        folder,
-        compileCache: true,
-      }),
+      createContender("statewright", "ours", { program, folder }),
+      createContender("statewright, with Node's compile cache", "ours", { program, folder, compileCache: true }),
+      ...(bundler === undefined
+        ? []
+        : [
+            createContender("statewright, bundled", "ours", { program, folder, bundler }),
+            createContender("statewright, bundled, with Node's compile cache", "ours", {
+              program,
+              folder,
+              bundler,
+              compileCache: true,
+            }),
+          ]),
       ...(langgraphEntry === undefined
         ? []
         : [createContender("LangGraph.js", "peer", { program: "cold-langgraph", folder, entry: langgraphEntry })]),
@@ -92,32 +103,56 @@ interface ColdProgram {
   /** Set for a program that exports `talk`: where its one conversation is saved. */
   readonly talk?: "memory" | "file";
   readonly compileCache?: boolean;
+  /** Bundler that makes one file of the program and its packages, except better-sqlite3. */
+  readonly bundler?: Bundler;
 }
 
 function createContender(
   name: string,
   role: Role,
-  { program, folder, entry = "", talk, compileCache }: ColdProgram,
+  { program, folder, entry = "", talk, compileCache, bundler }: ColdProgram,
 ): Contender {
   const text = readFileSync(new URL(`../peers/programs/${program}.mjs.txt`, import.meta.url), "utf8");
+  const source = talk === undefined ? text : `${text}\n${createTalk(talk)}`;
   return {
     name,
     role,
     ownProcesses: true,
-    open: () => {
+    open: async () => {
       const cache = createScratchFile("cache");
       const env = compileCache === true ? { ...process.env, NODE_COMPILE_CACHE: cache.path } : process.env;
-      const source = talk === undefined ? text : `${text}\n${createTalk(talk)}`;
+      const bundle = bundler && (await writeBundle(bundler, source, folder));
+      const program = bundle === undefined ? source : `await import(${JSON.stringify(pathToFileURL(bundle).href)});`;
       return {
-        run: async () => runProcess(source, { cwd: folder, entry, env }),
+        run: async () => runProcess(program, { cwd: folder, entry, env }),
         close: () => {
           cache.remove();
+          if (bundle !== undefined) rmSync(bundle);
           return undefined;
         },
       };
     },
   };
 }
+
+/** Writes the bundle of a program beside its packages, where it finds better-sqlite3. Returns its path. */
+async function writeBundle(bundler: Bundler, contents: string, folder: string): Promise<string> {
+  const built = await bundler.build({
+    stdin: { contents, resolveDir: folder },
+    bundle: true,
+    write: false,
+    metafile: true,
+    format: "esm",
+    platform: "node",
+    packages: "bundle",
+    external: ["better-sqlite3"],
+  });
+  const path = join(folder, `bundle-${process.pid}-${bundles++}.mjs`);
+  for (const { contents: bytes } of built.outputFiles) writeFileSync(path, bytes);
+  return path;
+}
+
+let bundles = 0;
 
 /** Creates the end of a program: one conversation of one tool call. The text of the model needs no module. */
 function createTalk(place: "memory" | "file"): string {

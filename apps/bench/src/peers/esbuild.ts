@@ -1,4 +1,4 @@
-/** esbuild, the bundler of B11: no peer, but installed in the same way. */
+/** esbuild, the bundler of B11 and B22: no peer, but installed in the same way. */
 import { install, type Peer } from "./install.ts";
 
 const bundler: Peer = {
@@ -12,12 +12,14 @@ const bundler: Peer = {
 interface BuildOptions {
   readonly stdin: { readonly contents: string; readonly resolveDir: string };
   readonly bundle: true;
-  readonly minify: true;
+  readonly minify?: true;
   readonly write: false;
   readonly metafile: true;
   readonly format: "esm";
   readonly platform: "browser" | "node";
   readonly packages: "bundle" | "external";
+  /** Packages that stay outside of the bundle. */
+  readonly external?: readonly string[];
 }
 
 /** Result of a build. */
@@ -42,6 +44,6 @@ export interface Bundler {
 export async function loadBundler(installPeer: typeof install = install): Promise<Bundler | string> {
   const installed = await installPeer(bundler);
   if (installed.kind === "missing")
-    return `esbuild ${bundler.version} is missing, so B11 is skipped: ${installed.reason}.`;
+    return `esbuild ${bundler.version} is missing, so B11 and the bundle of B22 are skipped: ${installed.reason}.`;
   return (await import(installed.entry)) as Bundler;
 }

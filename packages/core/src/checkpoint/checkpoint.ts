@@ -191,6 +191,8 @@ export interface RunRow {
   readonly input?: string | undefined;
   /** Time of queueing; absent for a run that was never queued. A delayed run is queued at its start time. */
   readonly queuedAt?: number | undefined;
+  /** Priority in the queue: an integer, higher first. Default 0. */
+  readonly priority?: number | undefined;
   /**
    * Earliest start of a delayed run, in milliseconds since the epoch: the run has the status `queued` and is not in
    * the queue of its thread. Absent once the run is in the queue.

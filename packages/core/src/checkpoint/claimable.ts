@@ -13,7 +13,10 @@ import { isDelayed } from "./delayed-run.ts";
  * inbox of its branch. `requested`: the first run of a thread without a live owner that is at rest and has a request; a
  * queued run handles its request when it starts.
  */
-export type ClaimableKind = "queued" | "crashed" | "drained" | "incompatible" | "notified" | "requested";
+export type ClaimableKind = (typeof claimableKinds)[number];
+
+/** All kinds of claimable runs. */
+export const claimableKinds = ["queued", "crashed", "drained", "incompatible", "notified", "requested"] as const;
 
 /** Page of claimable runs, in a store-defined order. */
 export interface ClaimablePage {

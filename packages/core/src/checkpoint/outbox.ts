@@ -22,7 +22,7 @@ export interface OutboxWrite {
   readonly topic: string;
   /** Encoded message. */
   readonly payload: string;
-  /** Time of the event in milliseconds since the epoch; the first delivery is due at this time. */
+  /** Time of the event in milliseconds since the epoch. */
   readonly at: number;
   /** Id of the interrupt of the namespace that the message is about: the row is kept while the interrupt is open. */
   readonly interrupt?: string | undefined;
@@ -56,7 +56,7 @@ export interface OutboxRow extends ThreadOutboxWrite {
   readonly state: OutboxState;
   /** Number of finished attempts to deliver the message. */
   readonly attempts: number;
-  /** Time of the next attempt; of a finished row the time of the last one. */
+  /** Time of the next attempt; of a finished row the time of the last one. A new row is due at once, at 0. */
   readonly dueAt: number;
   /** Text of the last error. */
   readonly lastError?: string | undefined;
@@ -100,15 +100,14 @@ export interface OutboxSweep {
   readonly limit: number;
 }
 
-/** Page of overdue interrupts. */
+/** Page of overdue interrupts: open interrupts without a message of a topic. */
 export interface OverduePage {
+  readonly consumer: string;
+  readonly topic: string;
   /** Last time of raising in milliseconds since the epoch. The page ends before the first interrupt raised later. */
   readonly raisedBy: number;
-  /**
-   * Cursor: the last row of the previous page. When the store has no such interrupt any more, the page is the first
-   * one, because the positions of deleted interrupts may be reused.
-   */
-  readonly after?: Pick<OpenInterruptRow, "position" | "thread" | "id"> | undefined;
+  /** Cursor: a row of an earlier page. The positions of deleted interrupts may be reused. */
+  readonly after?: Pick<OpenInterruptRow, "position"> | undefined;
   readonly limit: number;
 }
 
@@ -139,7 +138,7 @@ export interface StoreOutbox {
   list(filter?: OutboxFilter): Promise<readonly OutboxRow[]>;
   /** Deletes finished rows and returns their number. */
   sweep(sweep: OutboxSweep): Promise<number>;
-  /** Lists open interrupts in the order of their positions, by an index. */
+  /** Lists overdue interrupts in the order of their positions, by an index. */
   overdue(page: OverduePage): Promise<readonly OpenInterruptRow[]>;
 }
 
@@ -178,7 +177,9 @@ export function checkOutboxClaim({ consumer, at, limit }: OutboxClaim): void {
 }
 
 /** Throws `invalid_option` for an invalid page of overdue interrupts. */
-export function checkOverduePage({ raisedBy, limit }: OverduePage): void {
+export function checkOverduePage({ consumer, topic, raisedBy, limit }: OverduePage): void {
+  checkId("outbox consumer", consumer);
+  checkId("outbox topic", topic);
   checkNumber("outbox.overdue", { raisedBy: raisedBy ?? null }, Number.NEGATIVE_INFINITY);
   checkCount("outbox.overdue", { limit: limit ?? null });
 }

@@ -6,7 +6,7 @@ import { isPlainObject } from "../base/json.ts";
 import { checkChoice, checkCount, checkOptions } from "../base/options.ts";
 import type { ByteRange } from "../tool/artifacts/artifact.ts";
 import { type CheckpointRow, type DeltaRow, type RunRow, type RunStatus, runStatuses } from "./checkpoint.ts";
-import type { ClaimableKind, ClaimablePage } from "./claimable.ts";
+import { type ClaimablePage, claimableKinds } from "./claimable.ts";
 import type { ScheduleFilter } from "./schedule.ts";
 import type {
   BranchWrite,
@@ -350,15 +350,6 @@ export function getReducedStep(
   if (parent === undefined || parentStep === step) return undefined;
   return parentStep ?? step - 1;
 }
-
-const claimableKinds: readonly ClaimableKind[] = [
-  "queued",
-  "crashed",
-  "drained",
-  "incompatible",
-  "notified",
-  "requested",
-];
 
 /** Throws `invalid_option` for an invalid page of claimable runs. */
 export function checkClaimablePage(page: ClaimablePage): void {

@@ -13,8 +13,10 @@ import type { StatewrightError } from "../base/errors.ts";
 import type { JsonObject } from "../base/json.ts";
 import type { LongTermChange, LongTermRows } from "../long-term/rows.ts";
 import type { ArtifactWrite, StoredArtifacts } from "../tool/artifacts/artifact.ts";
+import type { ChannelRows } from "./channel-rows.ts";
 import type { CheckpointRow, DeltaRow, Retention, RunRow, RunStatus, StopKind } from "./checkpoint.ts";
-import type { ClaimablePage } from "./claimable.ts";
+import type { ClaimableKind, ClaimablePage } from "./claimable.ts";
+import type { ClaimedRows } from "./claimed-rows.ts";
 import type { EventRow } from "./event.ts";
 import type { GraphVersion, PrunedDelta, ThreadExport } from "./export/thread-export.ts";
 import type { InboxMessage, InboxMessageWrite } from "./inbox-message.ts";
@@ -31,7 +33,7 @@ import type {
 } from "./run-request.ts";
 import type { ScheduleFilter, ScheduleRow } from "./schedule.ts";
 import type { NamespaceSummary, SuperstepPage, TimelineEntry } from "./superstep.ts";
-import type { TimerChange, TimerFilter, TimerRow } from "./timer.ts";
+import type { TimerChange, TimerFilter, TimerKind, TimerRow } from "./timer.ts";
 import type { VerifyReport } from "./verify-report.ts";
 
 /** Request to claim a thread. A missing thread or branch is created. */
@@ -70,6 +72,11 @@ export interface ClaimRequest {
    * orchestrator that has decided that this process works on the thread.
    */
   readonly claim?: ClaimMode | undefined;
+  /**
+   * Asks for the rows of the newest checkpoint with the claim, so that a continued run reads no table after it. A store
+   * may leave them out: the run then reads them.
+   */
+  readonly loads?: boolean | undefined;
 }
 
 /** Claimed thread, with the inputs that wait for its owner. */
@@ -95,6 +102,48 @@ export interface Claim extends InputCounts {
   readonly previousOwner: PreviousOwner;
   /** Time of the claim by the clock of the store, in milliseconds since the epoch; absent in a store without a clock. */
   readonly at?: number | undefined;
+  /** Rows of the newest checkpoint, for a claim with `loads`; undefined without a checkpoint. */
+  readonly loaded?: ClaimedRows | undefined;
+}
+
+/** Graph of a process that claims runs: name, version, and the values that each claim of a thread saves. */
+export interface ClaimingGraph extends Pick<ClaimRequest, "version" | "shape" | "outline"> {
+  readonly name: string;
+}
+
+/** Request for claims of runs that a process can continue. */
+export interface RunClaimRequest {
+  /** Newest version of each graph of the process. Runs of other graphs and of newer versions are left out. */
+  readonly graphs: readonly ClaimingGraph[];
+  /** Kinds to claim, in this order. */
+  readonly kinds: readonly ClaimableKind[];
+  /** Maximum number of claims; each is of another thread. */
+  readonly limit: number;
+  readonly at: number;
+  /** Leaves out runs that the process could not continue before. Synchronous, called inside the write. */
+  readonly isSkipped?: ((run: Pick<RunRow, "thread" | "id">) => boolean) | undefined;
+}
+
+/** Claimed run: its row, with the effective status before the claim, and the claim of its thread. */
+export interface ClaimedRun {
+  readonly kind: ClaimableKind;
+  readonly run: RunRow;
+  readonly claim: Claim;
+}
+
+/** Request for claims of due timers. */
+export interface TimerClaimRequest {
+  /** Newest version of each graph of the process. Timers on threads of other graphs and newer versions are left out. */
+  readonly graphs: readonly Pick<ClaimingGraph, "name" | "version">[];
+  /** Kinds of timers. Default: all. */
+  readonly kinds?: readonly TimerKind[] | undefined;
+  /** Inclusive upper limit of the due times. */
+  readonly dueBy: number;
+  /** End of the claims, in milliseconds since the epoch: a timer that still exists then is due for every process. */
+  readonly until: number;
+  readonly limit: number;
+  /** Cursor: the last timer of the previous page. */
+  readonly after?: TimerRow | undefined;
 }
 
 /**
@@ -400,12 +449,6 @@ export interface ThreadRow {
   readonly owner?: string | undefined;
 }
 
-/** Rows of one channel's value: an optional base and the deltas after the base, oldest first. */
-export interface ChannelRows {
-  readonly channel: string;
-  readonly deltas: readonly Pick<DeltaRow, "kind" | "text">[];
-}
-
 /** Checkpoint with its deltas. */
 export interface CheckpointWithDeltas extends CheckpointRow {
   readonly deltas: readonly DeltaRow[];
@@ -484,6 +527,15 @@ export interface Store {
    * `unknown_branch`.
    */
   claim(request: ClaimRequest): Promise<Claim>;
+  /**
+   * Claims runs that the graphs of the request can continue, each with its thread, in one write; no two calls return
+   * the same run. Queued runs that can start are taken by priority, highest first; within a priority round robin over
+   * the tenants that have such runs, where runs without a tenant are one tenant; of a tenant in the order of queueing.
+   * The position in the rotation is kept in the store. The cost depends on the number of claims, not on the length of
+   * the queue. Runs of the other kinds are taken in the order of their start. A crash between the claim and the first
+   * commit leaves the run claimable. A process lists `claimable` in a store without this method.
+   */
+  claimRuns?(request: RunClaimRequest): Promise<readonly ClaimedRun[]>;
   /**
    * Enqueues an atomic write. `onCommitted` is called once, synchronously after the write is durable or has failed,
    * in call order, never inside this call; `counts` are the inputs that wait for the owner of the thread at that moment.
@@ -607,6 +659,13 @@ export interface Store {
   countInputs(threads: readonly string[]): Promise<readonly InputCounts[]>;
   /** Timers of all namespaces by due time, then by id. Without a thread each page is an index look-up. */
   timers(filter?: TimerFilter): Promise<readonly TimerRow[]>;
+  /**
+   * Claims due timers that no other living process has claimed, in the order of `timers`, and returns them with those
+   * that this store has claimed before. A claim ends when the timer is dropped or armed again, at `until`, and with its
+   * process. A claim only keeps other processes from the same work: it fences nothing. A process reads `timers` in a
+   * store without this method.
+   */
+  claimTimers?(request: TimerClaimRequest): Promise<readonly TimerRow[]>;
   /**
    * Durable events of a thread with a sequence number above `after`, in order: checkpoints of all namespaces and
    * event rows. `from` is a checkpoint already read: only later checkpoints are searched.

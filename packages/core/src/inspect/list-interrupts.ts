@@ -1,6 +1,7 @@
 /** `listInterrupts`: open interrupts of all threads. */
 import { checkOptions, listOptionNames } from "../base/options.ts";
 import { systemWorld, type World } from "../base/world.ts";
+import { parseCursor, toCursor } from "../checkpoint/cursor.ts";
 import type { OpenInterruptRow } from "../checkpoint/journal.ts";
 import { readStoreTime } from "../checkpoint/read-store-time.ts";
 import type { OpenInterruptFilter, Store } from "../checkpoint/store.ts";
@@ -8,7 +9,6 @@ import type { OpenInterrupt } from "../run/events/run-event.ts";
 import { checkCodecOption, checkStoreOption, checkWorldOption } from "../run/session/options/check-run-options.ts";
 import { toOpenInterrupt } from "../run/session/run-row.ts";
 import { type Codec, createGuardedCodec, plainCodec } from "../state/codec.ts";
-import { parseCursor, toCursor } from "./cursor.ts";
 import type { WithCursor } from "./list-threads.ts";
 
 /** An open interrupt with its waiting run. */

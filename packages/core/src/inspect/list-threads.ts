@@ -2,6 +2,7 @@
 import { checkId } from "../base/ids.ts";
 import { checkOptions } from "../base/options.ts";
 import type { RunRow } from "../checkpoint/checkpoint.ts";
+import { parseCursor, toCursor } from "../checkpoint/cursor.ts";
 import { runFilterKeys, threadFilterKeys } from "../checkpoint/rules.ts";
 import type {
   ListedRunRow,
@@ -15,7 +16,6 @@ import type {
   ThreadRow,
 } from "../checkpoint/store.ts";
 import { checkStoreOption } from "../run/session/options/check-run-options.ts";
-import { parseCursor, toCursor } from "./cursor.ts";
 
 /** Row of a list with its cursor: the text to pass as `before` for the page after the row. */
 export interface WithCursor {

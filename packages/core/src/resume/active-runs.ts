@@ -31,14 +31,16 @@ export function createActiveRuns({
   readonly onRun: ((run: RunHandle<unknown>) => void) | undefined;
   /** A run tracked while the engine stops is drained immediately. */
   readonly isStopping: () => boolean;
-  readonly onEnd: () => void;
+  /** Called when a run ends or suspends; without a result when it rejects. */
+  readonly onEnd: (result?: RunResult<unknown>) => void;
 }): ActiveRuns {
   const endings = new Map<RunHandle<unknown>, Promise<void>>();
 
-  function recordEnd(result: RunResult<unknown>): void {
+  function recordEnd(result: RunResult<unknown>): RunResult<unknown> {
     const { status, run, thread } = result;
     if (status === "paused" && isHalt(result.cause)) halted.add(thread, run);
     else if (status !== "queued") halted.remove(thread);
+    return result;
   }
 
   /** Calls `onRun`; errors of the callback do not affect the run. */
@@ -61,13 +63,14 @@ export function createActiveRuns({
       const ended = handle.result
         .then(recordEnd, async (error: unknown) => {
           if (isHalt(error)) halted.delay(handle.thread);
-          if (isStatewrightError(error, "thread_busy")) return;
+          if (isStatewrightError(error, "thread_busy")) return undefined;
           const run = await handle.run.catch(() => handle.id);
           world.log("warn", "a run failed", { thread: handle.thread, run, error: toErrorRecord(error) });
+          return undefined;
         })
-        .then(() => {
+        .then((result) => {
           endings.delete(handle);
-          onEnd();
+          onEnd(result);
         });
       endings.set(handle, ended);
       if (isStopping()) handle.drain(engineStopReason);

@@ -15,8 +15,12 @@ import { checkRunOptions } from "../run/session/options/check-run-options.ts";
 import type { ResumeOptions, RunHandle, RunOf, RunOptions } from "../run/session/options/options.ts";
 import { getWorld } from "../run/task/open-session.ts";
 import { createActiveRuns } from "./active-runs.ts";
+import { createClaimScanner } from "./claimed-work.ts";
+import { createCurrentWork } from "./current-work.ts";
 import { createHaltedRuns } from "./halted-runs.ts";
-import { createPendingWorkScanner, type PendingWork } from "./pending-work.ts";
+import { createNotifier } from "./notifier.ts";
+import { type Notify, type NotifyOptions, resolveNotifyOptions } from "./notify-options.ts";
+import { createPendingWorkScanner, type PendingWork, type ScanExtent } from "./pending-work.ts";
 import { resumeRun } from "./resume.ts";
 import { createScanSchedule } from "./scan-schedule.ts";
 import {
@@ -42,6 +46,13 @@ export interface EngineOptions extends ServingOptions {
    * its `run` and `resume`. A server can stream the events of these runs.
    */
   readonly onRun?: (run: RunHandle<unknown>) => void;
+  /**
+   * Tells a person or another system about runs that failed, were parked, or are in doubt, and with
+   * `waitingLongerThanMs` about interrupts that are open for too long. From the first start of such an engine on, each
+   * process of the store writes a notification with the end of the run, in one commit, and any engine with `notify`
+   * delivers it at least once. A function, or its options. Default: none.
+   */
+  readonly notify?: Notify | NotifyOptions;
 }
 
 type EngineProvided = "store" | "secrets" | "relay" | "world" | "codec";
@@ -69,23 +80,33 @@ export interface Engine {
 
 const names = [
   ...servingNames,
-  ...listOptionNames<Omit<EngineOptions, keyof ServingOptions>>({ concurrency: true, pollMs: true, onRun: true }),
+  ...listOptionNames<Omit<EngineOptions, keyof ServingOptions>>({
+    concurrency: true,
+    pollMs: true,
+    onRun: true,
+    notify: true,
+  }),
 ];
 
 /** Creates an engine for the threads of a store; idle until `start`. Throws `invalid_option`, `missing_store`. */
 export function engine(options: EngineOptions): Engine {
   checkServing("engine", options, names);
-  const { store, concurrency = 64, pollMs = 1_000, onRun } = options;
+  const { store, concurrency = 64, pollMs = 1_000, onRun, notify } = options;
   checkCount("engine", { concurrency: concurrency === Number.POSITIVE_INFINITY ? undefined : concurrency, pollMs });
   checkFunction("engine", { onRun });
   const world = getWorld(options);
   const slots = createSlots(concurrency);
-  /** Threads claimed by the engine: active, or waiting for a slot. */
-  const claimedThreads = new Set<string>();
+  const notifier =
+    notify === undefined ? undefined : createNotifier({ store, world, options: resolveNotifyOptions(notify) });
+  const currentWork = createCurrentWork();
   let state: "idle" | "serving" | "stopping" | "stopped" = "idle";
   let stopping: Promise<void> | undefined;
   const isServing = (): boolean => state === "serving";
 
+  const scanStore = (extent: ScanExtent): Promise<void> => {
+    if (extent === "all") notifier?.request();
+    return scanner.scan(extent, accept);
+  };
   const schedule = createScanSchedule({ store, world, pollMs, isServing, scanStore });
   const halted = createHaltedRuns({ store, world, firstDelayMs: pollMs });
   const activeRuns = createActiveRuns({
@@ -93,38 +114,53 @@ export function engine(options: EngineOptions): Engine {
     world,
     onRun,
     isStopping: () => state === "stopping",
-    onEnd: () => {
-      if (isServing()) void schedule.scheduleAlarm();
+    onEnd: (result) => {
+      if (result?.status !== "done") notifier?.request();
+      // Only a run at rest has armed timers.
+      if (isServing() && (result?.status === "waiting" || result?.status === "paused")) schedule.requestAlarm();
     },
   });
   const track = (handle: RunHandle<unknown>): void => void activeRuns.track(handle);
-  const host = createHost(options, { canStart: isServing, onLaunch: track });
+  const { claimRuns } = store;
+  const requestRuns = claimRuns === undefined ? undefined : (): void => schedule.requestQueue();
+  const host = createHost(options, { canStart: isServing, onLaunch: track, requestRuns });
   const addEngineOptions = <Given extends object>(graph: GraphDefinition, given: Given) => ({
     ...getVersionOptions(options, graph),
     ...copyModelsOption(options),
     ...given,
     ...getSharedOptions(options),
   });
-  const isClaimed = (thread: string): boolean => claimedThreads.has(thread);
+  const isClaimed = currentWork.hasThread;
   const listHalted = (): Promise<readonly RunRow[]> => halted.list(isClaimed);
-  const scanner = createPendingWorkScanner({ options, host, world, isClaimed, listHalted, track });
+  const countFreeSlots = (): number => concurrency - currentWork.countBounded();
+  const parts = { options, host, world, isClaimed, listHalted, track };
+  const scanner =
+    claimRuns === undefined
+      ? createPendingWorkScanner(parts)
+      : createClaimScanner({ ...parts, claimRuns, countFreeSlots });
 
-  async function scanStore(): Promise<void> {
-    for (const [thread, work] of await scanner.scan()) if (isServing()) claimThread(thread, work);
+  /** Performs the work of a thread, when a slot is free; an engine that stops releases its claim. */
+  function accept(work: PendingWork): Promise<void> | undefined {
+    if (!isServing()) return work.cancel?.();
+    currentWork.add(work);
+    const perform = async (): Promise<void> => {
+      currentWork.start(work);
+      for (const start of work.starters) await startAndAwait(work.thread, start);
+      currentWork.delete(work);
+      if (!scanner.hasMore || !isServing() || currentWork.size() >= eagerScanBelow) return;
+      scanner.hasMore = false;
+      if (claimRuns === undefined) schedule.request();
+      else schedule.requestQueue();
+    };
+    if (work.isBounded) slots.add(perform);
+    else void perform();
+    return undefined;
   }
 
-  /** Runs the pending work of a thread, when a slot is free. */
-  function claimThread(thread: string, { starters, isBounded }: PendingWork): void {
-    claimedThreads.add(thread);
-    const work = async (): Promise<void> => {
-      for (const start of starters) await startAndAwait(thread, start);
-      claimedThreads.delete(thread);
-      if (!scanner.hasMore || !isServing() || claimedThreads.size >= eagerScanBelow) return;
-      scanner.hasMore = false;
-      schedule.request();
-    };
-    if (isBounded) slots.add(work);
-    else void work();
+  /** Releases the claims of runs that have not started. */
+  async function cancelUnstarted(): Promise<void> {
+    slots.clear();
+    await Promise.all(currentWork.clear().map((work) => work.cancel?.()));
   }
 
   async function startAndAwait(thread: string, start: PendingWork["starters"][number]): Promise<void> {
@@ -141,14 +177,21 @@ export function engine(options: EngineOptions): Engine {
     if (state === "stopping" || state === "stopped") throw createStoppedError(state);
   }
 
+  function abort(): void {
+    activeRuns.abort();
+    notifier?.abort();
+  }
+
   async function stopServing(): Promise<void> {
     state = "stopping";
-    slots.clear();
-    claimedThreads.clear();
     schedule.cancel();
+    const notified = notifier?.stop();
+    const cancelled = cancelUnstarted();
     activeRuns.drain();
     await schedule.waitForScan();
+    await cancelled;
     await activeRuns.waitUntilEmpty();
+    await notified;
     schedule.cancel();
     state = "stopped";
     stopping = undefined;
@@ -159,7 +202,10 @@ export function engine(options: EngineOptions): Engine {
       await stopping;
       if (isServing()) return;
       state = "serving";
+      scanner.reset();
+      options.relay?.prepare?.();
       try {
+        await notifier?.start();
         await schedule.scan();
         await schedule.schedulePoll();
       } catch (error) {
@@ -170,8 +216,8 @@ export function engine(options: EngineOptions): Engine {
     stop: async ({ now = false, graceMs } = {}) => {
       if (state === "stopped") return;
       stopping ??= stopServing();
-      if (now) activeRuns.abort();
-      const cancelGrace = graceMs === undefined ? undefined : world.schedule.after(graceMs, activeRuns.abort);
+      if (now) abort();
+      const cancelGrace = graceMs === undefined ? undefined : world.schedule.after(graceMs, abort);
       await stopping;
       cancelGrace?.();
     },
@@ -194,7 +240,7 @@ export function engine(options: EngineOptions): Engine {
   };
 }
 
-/** Below this number of claimed threads, an engine scans for more work before the next poll. */
+/** Below this number of threads with work, an engine scans for more work before the next poll. */
 const eagerScanBelow = 250;
 
 function createStoppedError(state: "stopping" | "stopped"): StatewrightError {

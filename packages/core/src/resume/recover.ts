@@ -44,7 +44,7 @@ export async function recover(options: RecoverOptions): Promise<readonly RunHand
   for (const row of [...orphaned, ...parked, ...deliverable]) {
     const caller = createCaller(options, host, row);
     if (caller === undefined) continue;
-    const handle = continueRun(caller, row, parkAfter, lastResults.get(row.thread));
+    const handle = continueRun(caller, row, { parkAfter, before: lastResults.get(row.thread) });
     lastResults.set(row.thread, handle.result);
     handle.result.catch((error: unknown) => {
       // Another process claimed the thread first.

@@ -44,8 +44,10 @@ export async function findAnsweredRun(
   repeat: Pick<RepeatedResume, "caller" | "thread" | "answers">,
 ): Promise<RunRow | undefined> {
   const { caller, thread, answers } = repeat;
-  const { store, key, branch = (await store.thread(thread))?.headBranch } = caller.options;
-  if (key === undefined || branch === undefined || Object.keys(answers).length === 0) return undefined;
+  const { store, key } = caller.options;
+  if (key === undefined || Object.keys(answers).length === 0) return undefined;
+  const branch = caller.options.branch ?? (await store.thread(thread))?.headBranch;
+  if (branch === undefined) return undefined;
   const rows = (await store.interrupts(thread, branch)).filter(({ answerKey }) => answerKey === key);
   const id = rows[0]?.answeredRun;
   if (id === undefined) return undefined;

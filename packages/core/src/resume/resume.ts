@@ -15,7 +15,7 @@ import { announceClaim, type Caller, runAsActive } from "../run/queue.ts";
 import { checkPreemption } from "../run/session/check-preemption.ts";
 import { checkRunOptions } from "../run/session/options/check-run-options.ts";
 import type { GraphCallOptions, ResumeOptions, RunHandle, RunOf, RunResult } from "../run/session/options/options.ts";
-import type { Persistence } from "../run/session/parts/persistence.ts";
+import { isLostClaim, type Persistence } from "../run/session/parts/persistence.ts";
 import { getErrorPlace, type Position } from "../run/session/parts/position.ts";
 import type { State } from "../run/session/returns.ts";
 import type { Session } from "../run/session/session.ts";
@@ -74,24 +74,9 @@ export function resumeRun(caller: Caller & { readonly options: ResumeOptions<Gra
     const keyed = key === undefined || delivery === undefined ? undefined : await findKeyedEvents(target, key);
     const repeated = delivery === undefined ? await findRepeatedOutcome(repeat) : findRunOutcome(repeat, keyed);
     if (repeated !== undefined) return await repeated.outcome;
-    const unregister = announceClaim(caller, store, thread);
-    let result: Promise<RunResult<State>>;
     try {
       const known = keyed !== undefined && "posted" in keyed ? keyed.posted : undefined;
-      const opened = await openThread(opening, target, known);
-      if ("result" in opened) return opened.result;
-      const { session, posted } = opened;
-      const { saved } = session.journal;
-      // A dead process may have left a queued input that pre-empts this run.
-      if (saved !== undefined && saved.claim.queued > 0) await checkPreemption(saved.thread, saved.store);
-      result = runAsActive(session, caller, () =>
-        continueThread(session, { answers, by: options.by, key: options.key, posted }),
-      );
-    } finally {
-      unregister();
-    }
-    try {
-      return await result;
+      return await resumeWithRetry({ caller, opening, target, known });
     } catch (error) {
       // Another call with the same key answered between the first read and the claim.
       const first = isStatewrightError(error, "already_answered") ? await findRepeatedOutcome(repeat) : undefined;
@@ -99,6 +84,58 @@ export function resumeRun(caller: Caller & { readonly options: ResumeOptions<Gra
       return await first.outcome;
     }
   });
+}
+
+/** A resume with its opening. */
+interface ResumeParams {
+  readonly caller: Caller & { readonly options: ResumeOptions<GraphTypes> };
+  readonly opening: ResumeOpening;
+  readonly target: Delivery;
+  readonly known: PostedEvents | undefined;
+}
+
+/** Another process claimed the thread before the first commit of this resume, which was to claim the thread. */
+class LostClaimError extends Error {}
+
+/** Claims the thread with the first commit of the resume; after a lost claim, claims the thread first. */
+async function resumeWithRetry(params: ResumeParams): Promise<RunResult<State>> {
+  const { opening } = params;
+  // The first commit of a machine may follow an effect.
+  const claimsOnCommit = getProgram(getPlan(opening.graph)).delivery === undefined;
+  try {
+    return await resumeOnThread({ ...params, opening: { ...opening, claimsOnCommit } });
+  } catch (error) {
+    if (!(error instanceof LostClaimError)) throw error;
+    return resumeOnThread(params);
+  }
+}
+
+async function resumeOnThread({ caller, opening, target, known }: ResumeParams): Promise<RunResult<State>> {
+  const { thread, claimsOnCommit, options } = opening;
+  const { answers } = target;
+  const unregister = announceClaim(caller, target.store, thread);
+  let saved: Persistence | undefined;
+  let result: Promise<RunResult<State>>;
+  try {
+    const opened = await openThread(opening, target, known);
+    if ("result" in opened) return opened.result;
+    const { session, posted } = opened;
+    saved = session.journal.saved;
+    // A dead process may have left a queued input that pre-empts this run.
+    if (saved !== undefined && saved.claim.queued > 0) await checkPreemption(saved.thread, saved.store);
+    result = runAsActive(session, caller, () =>
+      continueThread(session, { answers, by: options.by, key: options.key, posted }),
+    );
+  } catch (error) {
+    throw claimsOnCommit === true && isStatewrightError(error, "fenced") ? new LostClaimError() : error;
+  } finally {
+    unregister();
+  }
+  try {
+    return await result;
+  } catch (error) {
+    throw saved !== undefined && isLostClaim(saved, error) ? new LostClaimError() : error;
+  }
 }
 
 type ResumeOpening = OpenSessionOptions & { readonly options: ResumeOptions<GraphTypes> };

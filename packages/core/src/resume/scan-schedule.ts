@@ -3,16 +3,22 @@ import { toErrorRecord } from "../base/errors.ts";
 import type { World } from "../base/world.ts";
 import { readStoreTime } from "../checkpoint/read-store-time.ts";
 import type { Store } from "../checkpoint/store.ts";
+import type { ScanExtent } from "./pending-work.ts";
 
 export interface ScanSchedule {
   /** Scans serially: a request during a scan starts another scan afterwards. Rejects with the error of the scan. */
   scan(): Promise<void>;
   /** Starts a scan and logs its failure; the next poll follows. */
   request(): void;
+  /** Starts a scan of the queue only, once for all requests of this turn of the event loop. */
+  requestQueue(): void;
   /** Sets the next poll and the alarm for the next timer. */
   schedulePoll(): Promise<void>;
-  /** Sets the alarm for the next timer. Timers already due on threads busy elsewhere are retried by the next poll. */
-  scheduleAlarm(): Promise<void>;
+  /**
+   * Sets the alarm for the next timer, once for all requests of this turn of the event loop. Timers already due on
+   * threads busy elsewhere are retried by the next poll.
+   */
+  requestAlarm(): void;
   /** Cancels the poll and the alarm. */
   cancel(): void;
   /** Resolves when no scan is active. */
@@ -30,55 +36,79 @@ export function createScanSchedule({
   readonly world: World;
   readonly pollMs: number;
   readonly isServing: () => boolean;
-  readonly scanStore: () => Promise<void>;
+  readonly scanStore: (extent: ScanExtent) => Promise<void>;
 }): ScanSchedule {
   let activeScan: Promise<void> | undefined;
-  let rescan = false;
+  /** Extent of the next scan. */
+  let rescan: ScanExtent | undefined;
+  let isQueueRequested = false;
+  let isAlarmRequested = false;
   let cancelAlarm: () => void = ignore;
   let cancelPoll: () => void = ignore;
 
   async function scanWhileRequested(): Promise<void> {
     try {
-      while (rescan && isServing()) {
-        rescan = false;
-        await scanStore();
+      while (rescan !== undefined && isServing()) {
+        const extent = rescan;
+        rescan = undefined;
+        await scanStore(extent);
       }
     } finally {
       activeScan = undefined;
     }
   }
 
+  function scan(extent: ScanExtent): Promise<void> {
+    rescan = rescan === "all" ? "all" : extent;
+    activeScan ??= scanWhileRequested();
+    return activeScan;
+  }
+
+  function logFailedScan(error: unknown): void {
+    world.log("error", "the store could not be scanned", { error: toErrorRecord(error) });
+  }
+
+  async function scheduleAlarm(): Promise<void> {
+    try {
+      const now = await readStoreTime(store, world);
+      // Read after the answer of the store: the alarm is late by the time of the answer, and never early.
+      const aheadMs = now - world.clock.now();
+      const [next] = await store.timers({ dueAfter: now, limit: 1 });
+      cancelAlarm();
+      cancelAlarm = ignore;
+      if (next !== undefined && isServing()) cancelAlarm = world.schedule.at(next.dueAt - aheadMs, schedule.request);
+    } catch (error) {
+      world.log("error", "the timers could not be read", { error: toErrorRecord(error) });
+    }
+  }
+
   const schedule: ScanSchedule = {
-    scan: () => {
-      rescan = true;
-      activeScan ??= scanWhileRequested();
-      return activeScan;
-    },
+    scan: () => scan("all"),
     request: () => {
-      schedule
-        .scan()
-        .catch((error: unknown) =>
-          world.log("error", "the store could not be scanned", { error: toErrorRecord(error) }),
-        )
+      scan("all")
+        .catch(logFailedScan)
         .then(() => (isServing() ? schedule.schedulePoll() : undefined), ignore);
+    },
+    requestQueue: () => {
+      if (isQueueRequested) return;
+      isQueueRequested = true;
+      world.schedule.soon(() => {
+        isQueueRequested = false;
+        if (isServing()) scan("queue").catch(logFailedScan);
+      });
     },
     schedulePoll: async () => {
       cancelPoll();
       cancelPoll = world.schedule.after(pollMs, schedule.request);
-      await schedule.scheduleAlarm();
+      await scheduleAlarm();
     },
-    scheduleAlarm: async () => {
-      try {
-        const now = await readStoreTime(store, world);
-        // Read after the answer of the store: the alarm is late by the time of the answer, and never early.
-        const aheadMs = now - world.clock.now();
-        const next = (await store.timers({ limit: 100 })).find(({ dueAt }) => dueAt > now);
-        cancelAlarm();
-        cancelAlarm = ignore;
-        if (next !== undefined && isServing()) cancelAlarm = world.schedule.at(next.dueAt - aheadMs, schedule.request);
-      } catch (error) {
-        world.log("error", "the timers could not be read", { error: toErrorRecord(error) });
-      }
+    requestAlarm: () => {
+      if (isAlarmRequested) return;
+      isAlarmRequested = true;
+      world.schedule.soon(() => {
+        isAlarmRequested = false;
+        if (isServing()) void scheduleAlarm();
+      });
     },
     cancel: () => {
       cancelPoll();

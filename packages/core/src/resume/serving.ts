@@ -8,9 +8,10 @@ import type { World } from "../base/world.ts";
 import type { RunRow } from "../checkpoint/checkpoint.ts";
 import type { ClaimableKind } from "../checkpoint/claimable.ts";
 import { inQueue } from "../checkpoint/delayed-run.ts";
-import type { Store } from "../checkpoint/store.ts";
+import type { Claim, ClaimingGraph, Store } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/graph.ts";
 import type { Migration } from "../compile/migration.ts";
+import { getPlan } from "../compile/plan.ts";
 import { checkGraphOption } from "../define/check-graph-option.ts";
 import type { GraphDefinition } from "../define/graph.ts";
 import { checkModels, copyModelsOption, type ModelsOption } from "../model/model-source.ts";
@@ -71,11 +72,7 @@ export const servingNames: readonly string[] = listOptionNames<ServingOptions>({
 });
 
 /** Throws `invalid_option` for invalid serving options. */
-export function checkServing(
-  call: "engine" | "recover" | "deliver",
-  options: ServingOptions,
-  known: readonly string[],
-): void {
+export function checkServing(call: string, options: ServingOptions, known: readonly string[]): void {
   checkOptions(call, options, known);
   checkStoreOption(call, options.store);
   checkCodecOption(call, options.codec);
@@ -220,17 +217,18 @@ export function getSharedOptions({
 /** Creates the run host of a serving process. */
 export function createHost(
   options: ServingOptions,
-  { canStart, onLaunch }: Pick<RunHost, "canStart" | "onLaunch">,
+  { canStart, onLaunch, requestRuns }: Omit<RunHost, "getCaller">,
 ): RunHost {
   const { graphs, context } = options;
   const sharedOptions = { ...getSharedOptions(options), ...copyModelsOption(options) };
   const host: RunHost = {
     canStart,
     onLaunch,
+    requestRuns,
     getCaller: (row) => {
       const [graph] = listVersions(graphs, row.graph);
-      // A queued input for a newer version is left to processes that serve the newer version.
-      if (graph === undefined || (row.status === "queued" && row.version > graph.version)) return undefined;
+      // A run of a newer version is left to processes that serve the newer version.
+      if (graph === undefined || row.version > graph.version) return undefined;
       const contextOption = context === undefined ? {} : { context: context(row) };
       return { graph, options: { ...sharedOptions, ...getVersionOptions(options, graph), ...contextOption }, host };
     },
@@ -258,15 +256,38 @@ export function createCaller(options: ServingOptions, host: RunHost, row: RunRow
   }
 }
 
-/** Continues a crashed or drained run after `before` has finished. */
+/** Continues a crashed or drained run, after `before` has finished or with a claim of its thread. */
 export function continueRun(
   caller: CallerWithStore,
   row: RunRow,
-  parkAfter: number | undefined,
-  before?: Promise<unknown>,
+  { parkAfter, before, heldClaim }: ContinueOptions,
 ): RunHandle<object> {
   return launch<object, unknown>(caller.options, row.thread, row.id, async (events, stops) => {
-    await Promise.allSettled([before]);
-    return await recoverRun(caller, row, events, { stops, parkAfter });
+    if (before !== undefined) await Promise.allSettled([before]);
+    return await recoverRun(caller, row, events, { stops, parkAfter, heldClaim });
+  });
+}
+
+/** Options of `continueRun`. */
+interface ContinueOptions {
+  readonly parkAfter: number | undefined;
+  readonly before?: Promise<unknown> | undefined;
+  /** Claim of the thread by `claimRuns`. */
+  readonly heldClaim?: Claim | undefined;
+}
+
+/** Graph in requests for claims of runs and timers. */
+export interface ServedGraph extends ClaimingGraph {
+  readonly graph: Graph;
+}
+
+/** Lists the newest version of each served graph. */
+export function listClaimingGraphs(graphs: readonly Graph[]): readonly ServedGraph[] {
+  const names = new Set(graphs.map(({ name }) => name));
+  return [...names].flatMap((name) => {
+    const [graph] = listVersions(graphs, name);
+    if (graph === undefined) return [];
+    const { shape, outline } = getPlan(graph);
+    return [{ name, version: graph.version, shape, outline, graph }];
   });
 }

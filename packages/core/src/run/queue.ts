@@ -9,7 +9,7 @@ import type { RunRow, RunStatus } from "../checkpoint/checkpoint.ts";
 import { inQueue } from "../checkpoint/delayed-run.ts";
 import type { InboxMessage } from "../checkpoint/inbox-message.ts";
 import type { ClaimMode } from "../checkpoint/previous-owner.ts";
-import type { QueueWrite, Store } from "../checkpoint/store.ts";
+import type { Claim, QueueWrite, Store } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/graph.ts";
 import { getPlan } from "../compile/plan.ts";
 import { beginRun, getProgram, programs } from "./begin.ts";
@@ -61,6 +61,11 @@ export interface RunHost {
   readonly getCaller: (run: RunRow) => Caller | undefined;
   /** Called when a run without a waiting caller has started. */
   readonly onLaunch: (handle: RunHandle<unknown>) => void;
+  /**
+   * Asks the host to claim queued runs by `claimRuns`, in the order of the store. A host with this function starts no
+   * queued run without its claim.
+   */
+  readonly requestRuns?: (() => void) | undefined;
 }
 
 /** A caller with a store. */
@@ -230,6 +235,10 @@ export async function startNextQueued(
       if (starting !== undefined) starting.needsRecheck = true;
       else waiting?.start();
       if (starting !== undefined || waiting !== undefined) return undefined;
+      if (caller.host?.requestRuns !== undefined) {
+        caller.host.requestRuns();
+        break;
+      }
       const nextCaller = caller.host === undefined ? toDetachedCaller(caller) : caller.host.getCaller(next);
       if (nextCaller !== undefined && canRun(nextCaller, next))
         return launchQueued(nextCaller as CallerWithStore, next);
@@ -320,13 +329,13 @@ function toDetachedCaller({ graph, options }: Caller): Caller {
   return { graph, options: rest };
 }
 
-/** Starts a queued run in this process when its turn comes. */
-export function launchQueued(caller: CallerWithStore, row: RunRow): RunHandle<unknown> {
+/** Starts a queued run in this process when its turn comes, with the claim of its thread if `claimRuns` made one. */
+export function launchQueued(caller: CallerWithStore, row: RunRow, heldClaim?: Claim): RunHandle<unknown> {
   const { options, host } = caller;
   const world = getWorld(options);
   const starting = registerStarting(options.store, row);
   const handle = launch<unknown, unknown>(options, row.thread, row.id, (events, stops) =>
-    startQueued(caller, row, events, { stops, waitAgain: () => getCurrentOutcome(caller, row), starting }),
+    startQueued(caller, row, events, { stops, waitAgain: () => getCurrentOutcome(caller, row), starting, heldClaim }),
   );
   handle.result.catch((error: unknown) => {
     // Another process has started the run, and reports its end.
@@ -363,6 +372,7 @@ interface StartQueuedOptions {
   readonly stops: RunControls;
   readonly waitAgain: () => Promise<RunResult<State>>;
   readonly starting?: ReturnType<typeof registerStarting> | undefined;
+  readonly heldClaim?: Claim | undefined;
 }
 
 /**
@@ -374,7 +384,7 @@ async function startQueued(
   caller: CallerWithStore,
   row: RunRow,
   events: EventStream,
-  { stops, waitAgain, starting = registerStarting(caller.options.store, row) }: StartQueuedOptions,
+  { stops, waitAgain, starting = registerStarting(caller.options.store, row), heldClaim }: StartQueuedOptions,
 ): Promise<RunResult<State>> {
   const { graph, options } = caller;
   const { store } = options;
@@ -386,6 +396,7 @@ async function startQueued(
   } as const;
   const isStopped = (): boolean => stops.drain.aborted || stops.abort.signal.aborted;
   let result: Promise<RunResult<State>> | undefined;
+  let unusedClaim = heldClaim;
   /** True when other queued runs may be startable now. */
   let mayUnblockOthers = false;
   try {
@@ -394,7 +405,9 @@ async function startQueued(
       result === undefined && !isStopped() && (turn === "ended" || starting.needsRecheck);
     ) {
       starting.needsRecheck = false;
-      turn = await openIfNext(opening, row);
+      const opened = openIfNext({ ...opening, heldClaim: unusedClaim }, row);
+      unusedClaim = undefined;
+      turn = await opened;
       mayUnblockOthers ||= turn === "ended" || turn === "later";
       if (typeof turn === "string") continue;
       const { session, saved } = turn;
@@ -410,6 +423,7 @@ async function startQueued(
     mayUnblockOthers ||= isStatewrightError(error, "graph_changed") && (await dropForeignInput(caller, store, row));
     throw error;
   } finally {
+    if (unusedClaim !== undefined) await release(store, thread, unusedClaim, { world: getWorld(options) });
     starting.end();
     mayUnblockOthers ||= stops.abort.signal.aborted;
     // A drained input stays first in the queue, for a later process.
@@ -445,7 +459,7 @@ async function openIfNext(opening: OpenSessionOptions, row: RunRow): Promise<Tur
   const session = await openUnlessBusy(opening);
   if (session === undefined) return "busy";
   const saved = session.journal.saved as Persistence;
-  const turn = await resolveTurn(session, saved, row);
+  const turn = await resolveTurn(session, saved, row, opening.heldClaim === undefined ? "unknown" : "first");
   return turn === "now" ? { session, saved } : turn;
 }
 
@@ -458,17 +472,21 @@ async function openUnlessBusy(opening: OpenSessionOptions): Promise<Session | un
   }
 }
 
-/** Decides if a queued run can start. Ends the run before it when a queued input pre-empts that run. */
+/**
+ * Decides if a queued run can start. Ends the run before it when a queued input pre-empts that run. `place` is `first`
+ * for a run that its claim found first in the queue.
+ */
 async function resolveTurn(
   session: Session,
   saved: Persistence,
   { id, thread, branch }: RunRow,
+  place: "first" | "unknown",
 ): Promise<"now" | "later" | "ended"> {
   const { store, claim } = saved;
   try {
     const current = claim.run;
     if (current === undefined || !isUnfinished(current)) {
-      if ((await findFirstQueued(store, thread, branch))?.id === id) return "now";
+      if (place === "first" || (await findFirstQueued(store, thread, branch))?.id === id) return "now";
     } else {
       const queued = await store.runs({ thread, branch, ...inQueue, order: "oldest" });
       const next = queued.find(({ stops }) => stops?.run === current.id);

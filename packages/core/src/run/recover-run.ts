@@ -2,6 +2,7 @@
 
 import { isStatewrightError, StatewrightError } from "../base/errors.ts";
 import type { RunRow } from "../checkpoint/checkpoint.ts";
+import type { Claim } from "../checkpoint/store.ts";
 import { getProgram, programs } from "./begin.ts";
 import type { EventStream } from "./events/events.ts";
 import type { RunControls } from "./launch.ts";
@@ -19,6 +20,14 @@ import { getWorld, isUnfinished, type OpenSessionOptions, openSession, release }
 /** Number of process deaths without a new checkpoint after which a run is parked. */
 const defaultParkAfter = 5;
 
+/** Options of `recoverRun`. */
+interface RecoverRunOptions {
+  readonly stops: RunControls;
+  readonly parkAfter?: number | undefined;
+  /** Claim of the thread by `claimRuns`. */
+  readonly heldClaim?: Claim | undefined;
+}
+
 /**
  * Recovers a run. Returns the stored outcome when the run has finished or continued in another process. A run that
  * repeatedly kills its process is parked.
@@ -27,7 +36,7 @@ export async function recoverRun(
   caller: CallerWithStore,
   row: RunRow,
   events: EventStream,
-  { stops, parkAfter = defaultParkAfter }: { readonly stops: RunControls; readonly parkAfter?: number | undefined },
+  { stops, parkAfter = defaultParkAfter, heldClaim }: RecoverRunOptions,
 ): Promise<RunResult<State>> {
   const { graph, options } = caller;
   const { thread, branch } = row;
@@ -41,6 +50,7 @@ export async function recoverRun(
     ...stops,
     mustExist: true,
     claim: caller.claim,
+    heldClaim,
   };
   const endStart = announceClaim(caller, options.store, thread);
   let result: Promise<RunResult<State>>;
@@ -75,9 +85,12 @@ const longestWaitMs = 1_000;
  */
 async function openWithRetry(opening: OpenSessionOptions, caller: CallerWithStore, row: RunRow): Promise<Session> {
   const { store } = caller.options;
+  let { heldClaim } = opening;
   for (let waitMs = firstWaitMs; ; waitMs *= 4) {
     try {
-      return await openSession(opening);
+      const session = openSession({ ...opening, heldClaim });
+      heldClaim = undefined;
+      return await session;
     } catch (error) {
       if (!isStatewrightError(error, "thread_busy") || waitMs > longestWaitMs) throw error;
       const recoverable = await store.runs({ thread: row.thread, status: ["crashed", "paused"] });

@@ -2,6 +2,7 @@
 import { StatewrightError } from "../base/errors.ts";
 import { createId } from "../base/ids.ts";
 import { invalidOption } from "../base/invalid-option.ts";
+import { checkCount } from "../base/options.ts";
 import { checkThread } from "../checkpoint/check-writer.ts";
 import type { RunRow, RunStatus } from "../checkpoint/checkpoint.ts";
 import type { Store } from "../checkpoint/store.ts";
@@ -52,8 +53,9 @@ export async function queueRun(
   graph: Graph,
   options: SubmitOptions<GraphTypes> & { readonly branch?: string },
 ): Promise<SubmittedRun> {
-  const { store, key } = options;
+  const { store, key, priority = 0 } = options;
   checkStoreOption("submit", store ?? null);
+  checkCount("submit", { priority }, Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER);
   checkKeyHasThread(options);
   const world = getWorld(options);
   const thread = resolveThreadId(world, options.thread);
@@ -71,7 +73,7 @@ export async function queueRun(
   const creates = { graph: name, version, shape: plan.shape, outline: plan.outline, at, keySalt };
   const row = await store.enqueue({
     ...write,
-    run: queued,
+    run: priority === 0 ? queued : { ...queued, priority },
     ...(isComplete ? { creates } : {}),
     mustBeIdle: options.onBusy === "reject",
   });
@@ -84,7 +86,10 @@ export async function queueRun(
   return { thread, run: row.id, status: current.status };
 }
 
-function toRunCaller(graph: Graph, { onBusy = "enqueue", ...options }: SubmitOptions<GraphTypes>): RunCaller {
+function toRunCaller(
+  graph: Graph,
+  { onBusy = "enqueue", priority: _, ...options }: SubmitOptions<GraphTypes>,
+): RunCaller {
   return { graph, options: { ...options, onBusy } };
 }
 

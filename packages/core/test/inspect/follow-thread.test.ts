@@ -469,3 +469,47 @@ test("the text stream of a thread has every word once over reconnects, gaps and 
   expect(texts.join("")).toContain("rains\nHalf\n[The answer above broke off and does not count.]\nWhole");
   await getFailure(() => streamMessageText([] as never, { wrong: 1 } as never), "invalid_option");
 });
+
+test("a lost frame leads to a snapshot at the next frame, and a report without a loss leads to none [SE6]", async () => {
+  const talk = await createFinishedTalk();
+  let report: ((received: RelayFrame | RelayGap) => void) | undefined;
+  const subscribe: Relay["subscribe"] = (_, listener) => {
+    report = listener;
+    return () => undefined;
+  };
+  const reader = follow({ ...talk, relay: { ...talk.relay, subscribe } });
+  await talk.world.waitUntilIdle();
+  const frames = createFrames({ epoch: 7, seq: talk.seq }, ["one ", "two ", "three ", "four"]);
+  for (const [nth, frame] of frames.entries()) {
+    talk.relay.publish(thread, [frame]);
+    if (nth !== 1) report?.(frame);
+    await talk.world.waitUntilIdle();
+  }
+  report?.({ missing: true });
+  await talk.world.waitUntilIdle();
+  await reader.stop();
+  expect(listTexts(reader.events)).toEqual(["[]", "one ", "[one two three ]", "four"]);
+});
+
+test("a publisher whose snapshot fails at first is joined with its next frame [SE6]", async () => {
+  const talk = await createFinishedTalk();
+  const frames = createFrames({ epoch: 7, seq: talk.seq }, ["one ", "two ", "three"]);
+  talk.relay.publish(thread, frames.slice(0, 1));
+  let attempts = 0;
+  const snapshot: Relay["snapshot"] = async (id) => {
+    attempts += 1;
+    if (attempts === 1) throw new Error("the process is busy");
+    return talk.relay.snapshot(id);
+  };
+  const reader = follow({ ...talk, relay: { ...talk.relay, snapshot } });
+  await talk.world.waitUntilIdle();
+  for (const frame of frames.slice(1)) {
+    talk.relay.publish(thread, [frame]);
+    await talk.world.waitUntilIdle();
+  }
+  await reader.stop();
+  expect(listTexts(reader.events)).toEqual(["[]", "[one two ]", "three"]);
+  expect(talk.world.lines.map(({ message }) => message)).toContain(
+    "a snapshot could not be loaded; text arrives with its commit",
+  );
+});

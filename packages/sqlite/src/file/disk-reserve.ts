@@ -24,10 +24,10 @@ export interface DiskReserve {
 /** Creates the disk reserve of one open store; `file` is undefined for a store in memory. */
 export function createDiskReserve(db: Database, file: string | undefined, maxBytes: number | undefined): DiskReserve {
   let path: string | undefined;
-  const pageBytes = db.pragma("page_size", { simple: true }) as number;
 
   function setLimit(reserved: number): void {
     if (maxBytes === undefined) return;
+    const pageBytes = db.pragma("page_size", { simple: true }) as number;
     // SQLite raises a limit below the current page count: a larger file does not grow.
     db.pragma("max_page_count = " + String(Math.floor((maxBytes - reserved) / pageBytes)));
   }

@@ -23,11 +23,11 @@ export function getCopyPath(path: string, version: number): string {
 
 /**
  * Migrates a file to the newest format; repeats `check` under the write lock. One of several concurrent processes
- * migrates; returns true for that process.
+ * migrates: returns the previous format for that process, 0 for a new file, and undefined for the others.
  */
-export function migrate(db: Database, path: string, steps: Migrations, check: () => void): boolean {
+export function migrate(db: Database, path: string, steps: Migrations, check: () => void): number | undefined {
   const version = getFormatVersion(db);
-  if (version === steps.length) return false;
+  if (version === steps.length) return undefined;
   if (version > 0 && !db.memory) saveCopy(db, path, version);
   return runTransaction(db, "immediate", () => {
     check();
@@ -35,7 +35,7 @@ export function migrate(db: Database, path: string, steps: Migrations, check: ()
     for (const step of steps.slice(found)) for (const statement of step) db.exec(statement);
     db.pragma("application_id = " + String(applicationId));
     db.pragma("user_version = " + String(steps.length));
-    return found < steps.length;
+    return found < steps.length ? found : undefined;
   });
 }
 

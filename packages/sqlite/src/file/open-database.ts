@@ -29,7 +29,7 @@ import { applicationId, migrations, pageBytes, schemaHash } from "./schema.ts";
 import { toStoreError } from "./store-errors.ts";
 
 /** Maximum wait inside SQLite in milliseconds, which blocks the event loop; longer waits happen outside of SQLite. */
-const busyTimeoutMs = 10;
+export const busyTimeoutMs = 10;
 
 /** Other processes may be creating the same file during the open. */
 const openTimeoutMs = 5_000;
@@ -104,8 +104,10 @@ export function openDatabase(
       wasEmpty = hasNoLog && statSync(path).size > 0 && db.pragma("user_version", { simple: true }) === 0;
       prepareConnection(db, durability);
       // Tables created meanwhile by another process were not in a lost log.
-      wasEmpty = migrate(db, path, steps, () => checkFile(db, path, steps)) && wasEmpty;
-      checkCatalogue(db, path);
+      const previous = migrate(db, path, steps, () => checkFile(db, path, steps));
+      wasEmpty &&= previous !== undefined;
+      // Tables that this connection has just created have no rows.
+      if (previous !== 0) checkCatalogue(db, path);
       if (withKeys !== undefined) checkEncryptionState(db, { path, withKeys, mode: "write" });
       if (ownership !== undefined) recordOwnership(db, path, ownership);
       pinQueryPlans(db);

@@ -6,8 +6,10 @@
  * owner with an available lock is dead, independent of any clock. Owner ids are never reused in a file. A deleted
  * file proves nothing: its owner is dead only if its process certainly is.
  *
- * All functions run inside a write transaction of the database: no two processes check at the same time, and no owner
- * is visible between the insert of its row and its lock.
+ * Rows of owners change inside write transactions: no owner is visible between the insert of its row and its lock. The
+ * question whether an owner lives is asked outside: it reads files, and no other process waits for the answer. Dead is
+ * final. Two processes that test one lock at the same moment may both find it held, and take a dead owner for alive
+ * until they ask again.
  */
 import { statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
@@ -20,18 +22,29 @@ import { discard } from "./discard.ts";
 import { getReservePath } from "./disk-reserve.ts";
 import type { FileGuard } from "./file-guard.ts";
 import { acquireOwnerLock, type LockKind, type OwnerLock, testOwnerLock } from "./owner-lock.ts";
-import { getProcessIdentity, judgeProcess, parseProcessIdentity } from "./process-identity.ts";
+import { getProcessIdentity, judgeProcess, type ProcessIdentity, parseProcessIdentity } from "./process-identity.ts";
 import { isBusy } from "./store-errors.ts";
 
 export interface Owner {
   /** Returns the owner id of this store; undefined before its first claim. */
   getId(): number | undefined;
-  /** Registers this store as owner: inserts a row and acquires the lock. Removes the rows of dead owners. */
+  /** Registers this store as owner: inserts a row and acquires the lock. Removes the rows of owners known to be dead. */
   register(at: number): number;
   /** Undoes a registration whose transaction was rolled back. */
   unregister(): void;
-  /** Checks whether an owner is alive; removes the disk reserve of a dead owner. */
+  /** Asks whether an owner is alive, outside of a write transaction; removes the disk reserve of a dead owner. */
+  ask(id: number): boolean;
+  /** Asks all owners of the file. */
+  askAll(): void;
+  /**
+   * Returns whether an owner is alive, inside a write transaction. Throws {@link OwnerQuestion} for an owner that is
+   * neither known to be dead nor one of {@link Owner.runWithLiving}.
+   */
   isAlive(id: number): boolean;
+  /** Runs a write that takes these owners, which were alive when asked, for alive. */
+  runWithLiving<Value>(living: readonly number[], run: () => Value): Value;
+  /** Lists the owners of the file that are not known to be dead, with this owner. */
+  listLiving(): readonly number[];
   /** Returns true if an owner is known to be dead, which is final. */
   isDead(id: number): boolean;
   /** Lists all owners known to be dead. */
@@ -40,14 +53,24 @@ export interface Owner {
   describe(id: number): string;
   /** Returns true if the file contains an owner, alive or dead. */
   hasOwners(): boolean;
-  /** Deletes the row of this owner and of dead owners, inside the last transaction. */
+  /** Deletes the row of this owner and of owners known to be dead, inside the last transaction. */
   deleteRows(): void;
   /** Called after the commit of deleted rows: removes the lock files of dead owners. */
   removeFiles(): void;
-  /** Returns true if another owner was alive in the last transaction. */
+  /** Returns true if another owner, not known to be dead, was in the file in the last transaction. */
   hasLivingOthers(): boolean;
   /** Releases the lock. Removes its file, or marks the file as released if the row of the owner still exists. */
   close(): void;
+}
+
+/** Thrown inside a write transaction that needs to know if an owner lives: the question is asked, then the write again. */
+export class OwnerQuestion extends Error {
+  readonly owner: number;
+
+  constructor(owner: number) {
+    super(`owner ${owner}: expected an answer, got none. Ask before the write.`);
+    this.owner = owner;
+  }
 }
 
 /**
@@ -75,6 +98,7 @@ function prepareStatements(db: Database) {
     insert: db.prepare<[number, number]>("INSERT INTO owners (pid, since) VALUES (?, ?)"),
     remove: db.prepare<[number]>("DELETE FROM owners WHERE key = ?"),
     ids: db.prepare<[], number>("SELECT key FROM owners").pluck(),
+    find: db.prepare<[number], number>("SELECT 1 FROM owners WHERE key = ?").pluck(),
     pid: db.prepare<[number], number>("SELECT pid FROM owners WHERE key = ?").pluck(),
     putIdentity: db.prepare<[string, string]>("INSERT OR REPLACE INTO settings (name, value) VALUES (?, ?)"),
     removeIdentity: db.prepare<[string]>("DELETE FROM settings WHERE name = ?"),
@@ -88,6 +112,8 @@ class FileOwner implements Owner {
   readonly #driver: Driver;
   readonly #isLocked: (id: number) => boolean;
   readonly #dead: Set<number> = new Set();
+  /** Owners that were alive when asked for the current write. */
+  #living: readonly number[] = [];
   /** Owners whose rows are deleted by the current transaction. */
   readonly #deleted: Set<number> = new Set();
   #id: number | undefined;
@@ -127,12 +153,38 @@ class FileOwner implements Owner {
     this.#deleted.clear();
   }
 
-  isAlive(other: number): boolean {
+  ask(other: number): boolean {
     if (other === this.#id) return true;
     if (!this.#dead.has(other) && this.#isLocked(other)) return true;
-    this.#dead.add(other);
-    if (this.#file !== undefined) discard(getReservePath(this.#file, other));
+    this.#bury(other);
     return false;
+  }
+
+  askAll(): void {
+    for (const id of this.#sql.ids.all()) this.ask(id);
+  }
+
+  isAlive(other: number): boolean {
+    if (other === this.#id) return true;
+    if (this.#dead.has(other)) return false;
+    if (this.#living.includes(other)) return true;
+    // An owner deletes its row when it closes, and others delete the row of a dead owner.
+    if (this.#sql.find.get(other) !== undefined) throw new OwnerQuestion(other);
+    this.#bury(other);
+    return false;
+  }
+
+  runWithLiving<Value>(living: readonly number[], run: () => Value): Value {
+    this.#living = living;
+    try {
+      return run();
+    } finally {
+      this.#living = [];
+    }
+  }
+
+  listLiving(): readonly number[] {
+    return this.#sql.ids.all().filter((id) => !this.#dead.has(id));
   }
 
   isDead(other: number): boolean {
@@ -190,7 +242,12 @@ class FileOwner implements Owner {
   }
 
   #deleteDeadOwners(): void {
-    for (const other of this.#sql.ids.all()) if (!this.isAlive(other)) this.#deleteRow(other);
+    for (const other of this.#sql.ids.all()) if (this.#dead.has(other)) this.#deleteRow(other);
+  }
+
+  #bury(id: number): void {
+    this.#dead.add(id);
+    if (this.#file !== undefined) discard(getReservePath(this.#file, id));
   }
 
   #deleteRow(id: number): void {
@@ -222,13 +279,22 @@ export function createLivenessCheck(
     testOwnerLock(path, kind, getDriver(db)),
 ): (id: number) => boolean {
   const selectIdentity = db.prepare<[string], string>("SELECT value FROM settings WHERE name = ?").pluck();
+  /** Identities never change: a file never reuses the id of an owner. */
+  const identities = new Map<number, ProcessIdentity>();
+  const getIdentity = (id: number): ProcessIdentity | undefined => {
+    const known = identities.get(id);
+    if (known !== undefined) return known;
+    const text = selectIdentity.get(getIdentityName(id));
+    const identity = text === undefined ? undefined : parseProcessIdentity(text);
+    if (identity !== undefined) identities.set(id, identity);
+    return identity;
+  };
   return (id) => {
     const path = getLockPath(file, id);
     const size = statSync(path, { throwIfNoEntry: false })?.size;
     // Content marks the file of an owner that ended without deleting its row.
     if (size !== undefined && size > 0) return false;
-    const text = selectIdentity.get(getIdentityName(id));
-    const identity = text === undefined ? undefined : parseProcessIdentity(text);
+    const identity = getIdentity(id);
     // A copy of the file has no owner, unless a copied owner file is locked.
     const isOwnFile = identity?.inode === getInode(file);
     const judged = identity === undefined || !isOwnFile ? "unknown" : judgeProcess(identity);

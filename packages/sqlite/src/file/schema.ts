@@ -30,7 +30,7 @@ export const applicationId = 0x53577274;
  * SHA-256 of the schema of a new file, so that opening a file does not create the tables in memory for comparison. A
  * test compares the hash with the statements below.
  */
-export const schemaHash = "324b5d0125133fc9bee870604a9ae65209050af153056368a2a64c0c4a6ecf23";
+export const schemaHash = "5633cd95dfe2ce5711ab778426f2ed046aa43493bbff208f0d5547a0a9e16765";
 
 /** Forward only: the version of a file is its number of applied migrations. */
 export const migrations: readonly (readonly string[])[] = [
@@ -135,7 +135,10 @@ export const migrations: readonly (readonly string[])[] = [
   more ANY,
   sum INTEGER,
   tenant TEXT,
-  user TEXT
+  user TEXT,
+  priority INTEGER,
+  turn TEXT,
+  preempts INTEGER
 ) STRICT`,
     `CREATE UNIQUE INDEX runs_by_id ON runs (id, thread)`,
     `CREATE INDEX runs_by_tenant ON runs (tenant) WHERE tenant IS NOT NULL`,
@@ -146,10 +149,20 @@ export const migrations: readonly (readonly string[])[] = [
     `CREATE INDEX runs_by_graph ON runs (graph)`,
     `CREATE INDEX runs_by_start ON runs (started)`,
     `CREATE INDEX queued_runs ON runs (thread) WHERE status = 'queued'`,
+    // Queued runs that can start, in the order of claims; `turn` is the tenant, or '' for none.
+    `CREATE INDEX startable_runs ON runs (graph, version, priority DESC, turn) WHERE turn IS NOT NULL`,
+    `CREATE INDEX preempting_runs ON runs (preempts) WHERE status = 'queued' AND preempts IS NOT NULL`,
     // Finds the newest and the unfinished runs of a thread, independent of its number of runs.
     `CREATE INDEX runs_of_thread ON runs (thread)`,
     `CREATE INDEX unfinished_runs ON runs (thread) WHERE status NOT IN ('done', 'cancelled')`,
     `CREATE UNIQUE INDEX runs_by_name ON runs (thread, name) WHERE name IS NOT NULL`,
+    // Tenant served last, by the graphs of the claiming processes and the priority.
+    `CREATE TABLE tenant_rotations (
+  graphs TEXT NOT NULL,
+  priority INTEGER NOT NULL,
+  tenant TEXT NOT NULL,
+  PRIMARY KEY (graphs, priority)
+) STRICT, WITHOUT ROWID`,
     `CREATE TABLE run_metadata (
   run INTEGER NOT NULL REFERENCES runs ON DELETE CASCADE,
   name TEXT NOT NULL,
@@ -245,6 +258,8 @@ export const migrations: readonly (readonly string[])[] = [
   due INTEGER NOT NULL,
   about TEXT NOT NULL,
   sum INTEGER NOT NULL,
+  owner INTEGER,
+  owned_until INTEGER,
   PRIMARY KEY (branch, id)
 ) STRICT, WITHOUT ROWID`,
     // By kind: an engine reads the due timers of a kind, whatever else is due.

@@ -90,10 +90,17 @@ export class CheckpointReader {
 
   /** Returns the newest checkpoint of a namespace as columns, verified. */
   getNamespaceHead(thread: string, namespaceKey: number): CheckpointColumns | undefined {
-    return this.#verifyColumns(
-      thread,
-      this.#sql.newestBetween.get(toRowKey(namespaceKey, 0), toRowKey(namespaceKey, maxCheckpointId), 1),
-    );
+    return this.#verifyColumns(thread, this.findNamespaceHead(namespaceKey));
+  }
+
+  /** Returns the newest checkpoint of a namespace as columns, not verified. */
+  findNamespaceHead(namespaceKey: number): CheckpointColumns | undefined {
+    return this.#sql.newestBetween.get(toRowKey(namespaceKey, 0), toRowKey(namespaceKey, maxCheckpointId), 1);
+  }
+
+  /** Returns a checkpoint whose deltas are known as columns, verified. */
+  verifyWithDeltas(thread: string, columns: CheckpointColumns, deltas: readonly DeltaColumns[]): CheckpointColumns {
+    return { ...columns, control: this.#verify(thread, columns, deltas).control };
   }
 
   /** Returns a checkpoint of any namespace of a thread as columns, not verified. */
@@ -159,11 +166,15 @@ export class CheckpointReader {
 
   /** Returns a verified checkpoint with its deltas. */
   verify(thread: string, columns: CheckpointColumns): CheckpointWithDeltas {
+    return this.#verify(thread, columns, this.#sql.deltasOfCheckpoint.all(columns.id, columns.namespace));
+  }
+
+  #verify(thread: string, columns: CheckpointColumns, stored: readonly DeltaColumns[]): CheckpointWithDeltas {
     const cipher = this.#ciphers.get(thread);
     const row = this.#parse(thread, columns, cipher);
-    const deltas = this.#sql.deltasOfCheckpoint
-      .all(columns.id, columns.namespace)
-      .map((delta) => readDelta(cipher, { thread, namespace: columns.branch, checkpoint: columns.id }, delta));
+    const deltas = stored.map((delta) =>
+      readDelta(cipher, { thread, namespace: columns.branch, checkpoint: columns.id }, delta),
+    );
     if (hashCheckpoint(row, columns, deltas, { parentHash: columns.parentHash ?? undefined, cipher }) === columns.hash)
       return { ...row, deltas };
     throw createHashError(thread, columns.id);

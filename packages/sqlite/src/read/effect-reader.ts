@@ -55,6 +55,14 @@ export class EffectReader {
     return foldedEffects.length === 0 ? rowEffects : mergeEffects(foldedEffects, rowEffects);
   }
 
+  /** Lists the effects of the step of the newest checkpoint, none of which is folded. */
+  listHead(thread: string, { key, name }: NamespaceRow, step: number): readonly EffectRow[] {
+    const cipher = this.#ciphers.get(thread);
+    return this.#sql.effectsOfStep
+      .all(key, step)
+      .map((columns) => readEffect(cipher, { thread, namespace: name }, columns));
+  }
+
   /** Lists the folded effects of a namespace: of all checkpoints, or of one step. */
   #listFolded(thread: string, namespace: NamespaceRow, step: number | undefined): readonly EffectRow[] {
     const found =

@@ -1,7 +1,7 @@
 /** Reads of interrupts. */
 
 import type { StatewrightError } from "@statewright/core";
-import type { InterruptRow, OpenInterruptFilter, OpenInterruptRow } from "@statewright/core/store";
+import type { InterruptRow, OpenInterruptFilter, OpenInterruptRow, OverduePage } from "@statewright/core/store";
 import {
   type InterruptColumns,
   listReadableRows,
@@ -56,9 +56,12 @@ const overdueInterruptList =
   "interrupts i INDEXED BY awaited_interrupts CROSS JOIN branches b ON b.key = i.branch CROSS JOIN threads t ON t.key = b.thread" +
   " CROSS JOIN runs r ON r.key = b.run WHERE i.awaited = 1 AND i.key > @start AND i.key < coalesce((SELECT min(key) FROM interrupts" +
   " INDEXED BY awaited_interrupts WHERE awaited = 1 AND key > @start AND raised > @raisedBy), 9007199254740991)" +
-  " ORDER BY i.key LIMIT @limit";
+  " AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.thread = t.key AND o.consumer = @consumer AND o.topic = @topic" +
+  " AND o.branch = b.name AND o.interrupt = i.id) ORDER BY i.key LIMIT @limit";
 
 interface OverdueParameters {
+  readonly consumer: string;
+  readonly topic: string;
   readonly start: number;
   readonly raisedBy: number;
   readonly limit: number;
@@ -125,10 +128,14 @@ export class InterruptReader {
   /** Lists the interrupts of a namespace, including answered ones. */
   list(thread: string, branch: string): readonly InterruptRow[] {
     const namespace = this.#namespaces.find(thread, branch);
-    if (namespace === undefined) return [];
+    return namespace === undefined ? [] : this.listOfNamespace(thread, namespace);
+  }
+
+  /** Lists the interrupts of a namespace whose row is known, including answered ones. */
+  listOfNamespace(thread: string, { key, name: branch }: NamespaceRow): readonly InterruptRow[] {
     const cipher = this.#ciphers.get(thread);
     return this.#sql.interruptList
-      .all(namespace.key)
+      .all(key)
       .map((row) => toInterruptRow(readInterrupt(cipher, thread, { ...row, branch })));
   }
 
@@ -157,10 +164,10 @@ export class InterruptReader {
     });
   }
 
-  /** Lists open interrupts after a position, oldest first, up to the first interrupt raised later than `raisedBy`. */
-  listOverdue({ start, raisedBy, limit }: OverdueParameters): readonly OpenInterruptRow[] {
+  /** Lists open interrupts without a message, oldest first, up to the first interrupt raised later than `raisedBy`. */
+  listOverdue({ consumer, topic, after, raisedBy, limit }: OverduePage): readonly OpenInterruptRow[] {
     return listReadableRows({
-      parameters: { start, raisedBy, limit },
+      parameters: { consumer, topic, start: after?.position ?? 0, raisedBy, limit },
       query: (wider) => this.#sql.overdueInterrupts.all(wider),
       read: (row) => this.#toOpenRow(row),
       onFault: this.#onFault,

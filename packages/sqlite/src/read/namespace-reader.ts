@@ -11,10 +11,24 @@ export interface NamespaceRow {
   readonly run: number | null;
 }
 
+/** Row of a branch, with what a claim of the branch needs to know. */
+export interface ClaimedBranch extends NamespaceRow {
+  /** True when the thread has no other branch. */
+  readonly isOnlyBranch: boolean;
+  /** True when runs of the branch hold delivered inbox messages. */
+  readonly hasTakenMessages: boolean;
+}
+
 function prepareStatements(db: Database) {
   return {
     namespaceByName: db.prepare<[string, string | null], NamespaceRow>(
       "SELECT b.key, b.name, b.parent, b.origin, b.run FROM branches b JOIN threads t ON t.key = b.thread WHERE t.id = ? AND b.name = coalesce(?, t.head)",
+    ),
+    claimedByName: db.prepare<[string, string | null], NamespaceRow & { others: number; taken: number }>(
+      "SELECT b.key, b.name, b.parent, b.origin, b.run," +
+        " EXISTS (SELECT 1 FROM branches o INDEXED BY branches_of_thread WHERE o.thread = t.key AND o.key <> b.key AND instr(o.name, '/') = 0) AS others," +
+        " EXISTS (SELECT 1 FROM inbox_messages m WHERE m.branch = b.key AND m.run > '') AS taken" +
+        " FROM branches b JOIN threads t ON t.key = b.thread WHERE t.id = ? AND b.name = coalesce(?, t.head)",
     ),
     namespaceByKey: db.prepare<[number], NamespaceRow>(
       "SELECT key, name, parent, origin, run FROM branches WHERE key = ?",
@@ -41,6 +55,14 @@ export class NamespaceReader {
   /** Finds a branch or a child namespace by name; without a name, the head branch. */
   find(thread: string, branch?: string): NamespaceRow | undefined {
     return this.#sql.namespaceByName.get(thread, branch ?? null);
+  }
+
+  /** Finds a branch to claim; without a name, the head branch. */
+  findClaimed(thread: string, branch: string): ClaimedBranch | undefined {
+    const found = this.#sql.claimedByName.get(thread, branch);
+    if (found === undefined) return undefined;
+    const { others, taken, ...row } = found;
+    return { ...row, isOnlyBranch: others === 0, hasTakenMessages: taken !== 0 };
   }
 
   /** Returns a namespace by its row key. */

@@ -1,7 +1,7 @@
 /** Reads of the outbox. */
 
 import type { StatewrightError } from "@statewright/core";
-import type { OutboxClaim, OutboxFilter, OutboxRow, OutboxSubscription, OverduePage } from "@statewright/core/store";
+import type { OutboxClaim, OutboxFilter, OutboxRow, OutboxSubscription } from "@statewright/core/store";
 import { listReadableRows, type OutboxColumns, readOutboxRow } from "@statewright/store-kit";
 import type { Database } from "../driver/database.ts";
 import type { ThreadCiphers } from "./thread-ciphers.ts";
@@ -62,12 +62,6 @@ function prepareStatements(db: Database) {
     subscriptions: db.prepare<[], { consumer: string; topic: string }>(
       "SELECT consumer, topic FROM outbox_topics ORDER BY consumer, topic",
     ),
-    isInterrupt: db
-      .prepare<[string, number, string], number>(
-        "SELECT 1 FROM interrupts i JOIN branches b ON b.key = i.branch JOIN threads t ON t.key = b.thread AND t.id = ?" +
-          " WHERE i.key = ? AND i.id = ?",
-      )
-      .pluck(),
     isOpenInterrupt: db
       .prepare<[number, string, string], number>(
         "SELECT 1 FROM branches b JOIN interrupts i ON i.branch = b.key WHERE b.thread = ? AND b.name = ? AND i.id = ? AND i.awaited = 1",
@@ -138,12 +132,6 @@ export class OutboxReader {
     for (const { consumer, topic } of this.#sql.subscriptions.all())
       topics.set(consumer, [...(topics.get(consumer) ?? []), topic]);
     return [...topics].map(([consumer, all]) => ({ consumer, topics: all }));
-  }
-
-  /** Returns the position after which a page of overdue interrupts begins. */
-  findStart({ after }: OverduePage): number {
-    if (after === undefined) return 0;
-    return this.#sql.isInterrupt.get(after.thread, after.position, after.id) === undefined ? 0 : after.position;
   }
 
   /** Returns true for an existing namespace, in which the interrupt is open if one is given. */

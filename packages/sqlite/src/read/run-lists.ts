@@ -22,7 +22,7 @@ import type { StatusCount } from "./status-counts.ts";
 
 const runColumns =
   "SELECT r.key, r.id, t.id AS thread, b.name AS branch, r.graph, r.version, r.attempt, r.started, r.ended, r.error," +
-  " r.name, r.metadata, r.input, r.more, r.tenant, r.user, " +
+  " r.name, r.metadata, r.input, r.more, r.tenant, r.user, r.priority, " +
   runIsIntact +
   ", ";
 

@@ -20,7 +20,25 @@ function prepareStatements(db: Database) {
       "SELECT kind, base, count, sum, text, key & 0xffffff AS checkpoint FROM deltas WHERE key <= @until AND key >= coalesce(" +
         "(SELECT key FROM deltas WHERE key BETWEEN @from AND @until AND base = 1 ORDER BY key DESC LIMIT 1), @from) ORDER BY key",
     ),
+    deltasOfNamespace: db.prepare<
+      [{ namespace: number; until: number }],
+      DeltaColumns & { channelKey: number; checkpoint: number }
+    >(
+      "SELECT n.key AS channelKey, n.name AS channel, d.kind, d.base, d.count, d.sum, d.text, d.key & 0xffffff AS checkpoint" +
+        " FROM channels n CROSS JOIN deltas d ON d.key <= (n.key << 24) + @until AND d.key >= coalesce((SELECT x.key FROM deltas x" +
+        " WHERE x.key BETWEEN n.key << 24 AND (n.key << 24) + @until AND x.base = 1 ORDER BY x.key DESC LIMIT 1), n.key << 24)" +
+        " WHERE n.branch = @namespace ORDER BY n.key, d.key",
+    ),
   };
+}
+
+/** State at the newest checkpoint of a namespace. */
+export interface HeadState {
+  readonly state: readonly ChannelRows[];
+  /** Keys of the channels of the namespace that have a delta. */
+  readonly channels: ReadonlyMap<string, number>;
+  /** Deltas of the newest checkpoint itself, in the order of their channels. */
+  readonly deltas: readonly DeltaColumns[];
 }
 
 /** Reads the state of a thread at a checkpoint. */
@@ -53,9 +71,36 @@ export class StateReader {
     const at = this.#checkpoints.find(thread, checkpoint);
     const start = at === undefined ? undefined : this.#namespaces.findByKey(at.namespace);
     if (start === undefined) throw storeRules.createUnknownCheckpointError(thread, checkpoint);
-    const channels = new Map<string, readonly DeltaRow[]>();
-    const based = new Set<string>();
-    for (const { namespace, until } of this.#namespaces.listAncestors(start, checkpoint)) {
+    return this.#join(thread, this.#namespaces.listAncestors(start, checkpoint), new Map());
+  }
+
+  /** Returns the state at the newest checkpoint of a namespace. */
+  getHead(thread: string, namespace: NamespaceRow, checkpoint: number): HeadState {
+    const cipher = this.#ciphers.get(thread);
+    const found = this.#sql.deltasOfNamespace.all({ namespace: namespace.key, until: checkpoint });
+    const own = new Map<string, DeltaRow[]>();
+    for (const delta of found) {
+      const row = readDelta(cipher, { thread, namespace: namespace.name, checkpoint: delta.checkpoint }, delta);
+      const rows = own.get(delta.channel);
+      if (rows === undefined) own.set(delta.channel, [row]);
+      else rows.push(row);
+    }
+    const ancestors = this.#namespaces.listAncestors(namespace, checkpoint).slice(1);
+    return {
+      state: this.#join(thread, ancestors, new Map<string, readonly DeltaRow[]>(own)),
+      channels: new Map(found.map(({ channel, channelKey }) => [channel, channelKey])),
+      deltas: found.filter((delta) => delta.checkpoint === checkpoint),
+    };
+  }
+
+  /** Joins the deltas of channels with those of ancestors, newest ancestor first. */
+  #join(
+    thread: string,
+    ancestors: ReturnType<NamespaceReader["listAncestors"]>,
+    channels: Map<string, readonly DeltaRow[]>,
+  ): readonly ChannelRows[] {
+    const based = new Set([...channels].flatMap(([name, rows]) => (rows[0]?.base === true ? [name] : [])));
+    for (const { namespace, until } of ancestors) {
       for (const [name, rows] of this.#listSegmentDeltas(thread, namespace, until, based)) {
         channels.set(name, [...rows, ...(channels.get(name) ?? [])]);
         if (rows[0]?.base === true) based.add(name);

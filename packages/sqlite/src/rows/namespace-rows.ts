@@ -1,6 +1,6 @@
 /** Rows of namespaces and of their channels. */
 
-import { type Commit, storeRules } from "@statewright/core/store";
+import { type Commit, type EffectRow, storeRules } from "@statewright/core/store";
 import { type CheckpointColumns, checkWellFormed } from "@statewright/store-kit";
 import type { Database } from "../driver/database.ts";
 import type { Reader } from "../read/reader.ts";
@@ -15,6 +15,14 @@ function prepareStatements(db: Database) {
     addChannel: db.prepare<[number, string]>("INSERT INTO channels (branch, name) VALUES (?, ?)"),
     lastJournal: db.prepare<[number], number | null>("SELECT max(step) FROM effects WHERE branch = ?").pluck(),
   };
+}
+
+/** Newest checkpoint of a namespace, with the keys of its channels and the journal of its step if they are known. */
+export interface NamespaceHead {
+  readonly head: CheckpointColumns | undefined;
+  readonly loaded?:
+    | { readonly channels: ReadonlyMap<string, number>; readonly effects: readonly EffectRow[] }
+    | undefined;
 }
 
 /** Creates namespaces, and reads their state for the next checkpoint. */
@@ -44,23 +52,30 @@ export class NamespaceRows {
   readState(claimed: ClaimedThread, commit: Commit): NamespaceState {
     const namespace = this.#reader.namespaces.find(claimed.id, commit.branch);
     if (namespace === undefined) return this.#createChild(claimed, commit);
-    return this.createState(
-      commit.branch,
-      namespace.key,
-      this.#reader.checkpoints.getNamespaceHead(claimed.id, namespace.key),
-    );
+    return this.createState(commit.branch, namespace.key, {
+      head: this.#reader.checkpoints.getNamespaceHead(claimed.id, namespace.key),
+    });
   }
 
-  /** Creates the state of a namespace from its newest checkpoint. */
-  createState(name: string, namespaceKey: number, head: CheckpointColumns | undefined): NamespaceState {
+  /**
+   * Creates the state of a namespace from its newest checkpoint; `loaded` are the channels and the journal of that
+   * checkpoint, if known.
+   */
+  createState(name: string, namespaceKey: number, { head, loaded }: NamespaceHead): NamespaceState {
     return {
       name,
       key: namespaceKey,
       head: head === undefined ? undefined : { id: head.id, hash: head.hash },
       step: head?.step,
-      journal: this.#sql.lastJournal.get(namespaceKey) ?? -1,
-      channels: new Map(),
+      journal: this.#findJournal(namespaceKey, { head, loaded }),
+      channels: new Map(loaded?.channels),
     };
+  }
+
+  /** Finds the last step with journal rows. A namespace has no row of a step after that of its newest checkpoint. */
+  #findJournal(namespaceKey: number, { head, loaded }: NamespaceHead): number {
+    if (loaded === undefined || head === undefined) return this.#sql.lastJournal.get(namespaceKey) ?? -1;
+    return loaded.effects.length === 0 ? -1 : head.step;
   }
 
   #createChild(claimed: ClaimedThread, commit: Commit): NamespaceState {

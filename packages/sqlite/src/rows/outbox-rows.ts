@@ -12,7 +12,7 @@ function prepareStatements(db: Database) {
       .pluck(),
     add: db.prepare(
       "INSERT INTO outbox (thread, branch, consumer, id, topic, at, interrupt, state, attempts, due, sum, payload)" +
-        " VALUES (?, ?, ?, ?, ?, ?, ?, 'pending', 0, ?, ?, ?)",
+        " VALUES (?, ?, ?, ?, ?, ?, ?, 'pending', 0, 0, ?, ?)",
     ),
     change: db.prepare<[string, number, number, number | null, Payload | null, number, Payload, number]>(
       "UPDATE outbox SET state = ?, attempts = ?, due = ?, finished = ?, error = ?, sum = ?, payload = ?, owner = NULL WHERE key = ?",
@@ -40,10 +40,10 @@ export class OutboxRows {
     const { id, topic, at, interrupt } = write;
     for (const consumer of this.#sql.consumers.all(topic)) {
       if (this.#sql.hasRow.get(key, consumer, id) !== undefined) continue;
-      const state = { state: "pending", attempts: 0, dueAt: at } as const;
+      const state = { state: "pending", attempts: 0, dueAt: 0 } as const;
       const { sum, payload } = toOutboxPayload(cipher, { ...write, thread, branch, consumer, ...state });
       const about = interrupt === undefined ? null : checkWellFormed(interrupt);
-      this.#sql.add.run(key, branch, consumer, id, topic, at, about, at, sum, payload);
+      this.#sql.add.run(key, branch, consumer, id, topic, at, about, sum, payload);
     }
   }
 

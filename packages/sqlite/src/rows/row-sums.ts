@@ -6,11 +6,11 @@ import { computeColumnSum, computeFoldedSum } from "@statewright/store-kit";
 import type { Database } from "../driver/database.ts";
 
 const runSum =
-  "sum_of_run(r.thread, r.branch, r.id, r.graph, r.version, r.status, r.attempt, r.started, r.epoch, r.ended, r.error, r.name, r.metadata, r.input, r.more, r.tenant, r.user)";
+  "sum_of_run(r.thread, r.branch, r.id, r.graph, r.version, r.status, r.attempt, r.started, r.epoch, r.ended, r.error, r.name, r.metadata, r.input, r.more, r.tenant, r.user, r.priority)";
 
 /** SQL for the checksum of an updated run, computed in the update from its named parameters. */
 export const changedRunSum: string =
-  "sum_of_run(thread, branch, id, graph, @version, @status, @attempt, started, @epoch, @ended, @error, name, metadata, @input, @more, tenant, user)";
+  "sum_of_run(thread, branch, id, graph, @version, @status, @attempt, started, @epoch, @ended, @error, name, metadata, @input, @more, tenant, user, priority)";
 
 /** SQL column that is 1 if a row of `runs r` matches its checksum. */
 export const runIsIntact: string = "r.sum IS " + runSum + " AS intact";

@@ -15,12 +15,23 @@ import type { ClaimedThread, NamespaceState } from "../write/claimed-thread.ts";
 import { changedRunSum, putRunSum } from "./row-sums.ts";
 import type { ThreadRows } from "./thread-rows.ts";
 
+/**
+ * Sets the turn of the first queued run of a branch: startable if the newest run of the branch has ended, or a queued
+ * run pre-empts it.
+ */
+const refreshTurn =
+  "UPDATE runs SET turn = CASE WHEN NOT EXISTS (SELECT 1 FROM branches b CROSS JOIN runs n ON n.key = b.run" +
+  " WHERE b.key = runs.branch AND n.status NOT IN ('done', 'cancelled') AND NOT EXISTS (SELECT 1 FROM runs p" +
+  " INDEXED BY preempting_runs WHERE p.preempts = n.key AND p.preempts IS NOT NULL AND p.status = 'queued'))" +
+  " THEN ifnull(tenant, '') END WHERE key = (SELECT q.key FROM runs q INDEXED BY queued_runs" +
+  " WHERE q.thread = ? AND q.status = 'queued' AND q.branch = ? ORDER BY q.key LIMIT 1)";
+
 function prepareStatements(db: Database) {
   return {
     runKey: db.prepare<[number, string], number>("SELECT key FROM runs WHERE thread = ? AND id = ?").pluck(),
     addRun: db.prepare(
-      "INSERT INTO runs (thread, branch, id, graph, version, status, attempt, started, epoch, ended, error, name, metadata, input, more, tenant, user, sum)" +
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+      "INSERT INTO runs (thread, branch, id, graph, version, status, attempt, started, epoch, ended, error, name, metadata, input, more, tenant, user, priority, sum, preempts)" +
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     ),
     changeRun: db.prepare(
       "UPDATE runs SET version = @version, status = @status, attempt = @attempt, epoch = @epoch, ended = @ended, error = @error," +
@@ -29,7 +40,7 @@ function prepareStatements(db: Database) {
         " WHERE key = @key",
     ),
     sumRun: db.prepare<[number]>(putRunSum),
-    startRun: db.prepare<[number, number]>("UPDATE runs SET started = ? WHERE key = ?"),
+    startRun: db.prepare<[number, number]>("UPDATE runs SET started = ?, turn = NULL WHERE key = ?"),
     knownRun: db.prepare<[number, string], KnownRun>(
       "SELECT r.key, r.branch, r.status, b.run IS r.key AS newest FROM runs r JOIN branches b ON b.key = r.branch WHERE r.thread = ? AND r.id = ?",
     ),
@@ -39,7 +50,7 @@ function prepareStatements(db: Database) {
       )
       .pluck(),
     cancelQueued: db.prepare<[number, Payload | null, number]>(
-      "UPDATE runs SET status = 'cancelled', ended = ?, more = ?, input = NULL WHERE key = ?",
+      "UPDATE runs SET status = 'cancelled', ended = ?, more = ?, input = NULL, turn = NULL WHERE key = ?",
     ),
     newestRunOfThread: db.prepare<[number, number]>(
       "UPDATE threads SET run = r.key, status = r.status FROM runs r WHERE r.key = ? AND threads.key = ?",
@@ -47,6 +58,7 @@ function prepareStatements(db: Database) {
     statusOfThread: db.prepare<[StoredStatus, number, number, StoredStatus]>(
       "UPDATE threads SET status = ? WHERE key = ? AND run = ? AND status <> ?",
     ),
+    refreshTurn: db.prepare<[number, number]>(refreshTurn),
     newestRunOfNamespace: db.prepare<[number, number]>("UPDATE branches SET run = ? WHERE key = ?"),
     dropRun: db.prepare<[number]>("DELETE FROM runs WHERE key = ?"),
     addMetadata: db.prepare<[number, string, string]>("INSERT INTO run_metadata (run, name, value) VALUES (?, ?, ?)"),
@@ -94,10 +106,24 @@ export class RunRows {
     this.#sql.sumRun.run(key);
   }
 
+  /**
+   * Marks the first queued run of a branch as startable, or unmarks it. Called after each change of the queue of the
+   * branch or the status of its newest run.
+   */
+  refreshTurn(thread: number, branch: number): void {
+    this.#sql.refreshTurn.run(thread, branch);
+  }
+
   /** Replaces the row of a delayed run, behind all other rows: later inputs come later in lists and queues. */
-  replaceDelayed(key: number, claimed: Pick<ClaimedThread, "key" | "cipher">, namespaceKey: number, run: RunRow): void {
+  replaceDelayed(
+    key: number,
+    claimed: Pick<ClaimedThread, "key" | "cipher">,
+    namespace: { readonly key: number; readonly preempts: number | undefined },
+    run: RunRow,
+  ): void {
     this.#sql.dropRun.run(key);
-    this.insert(claimed, namespaceKey, run, 0);
+    this.insert(claimed, namespace.key, run, { epoch: 0, preempts: namespace.preempts });
+    this.refreshTurn(claimed.key, namespace.key);
   }
 
   /** Makes a run the newest run of its thread, which gets the status of the run. */
@@ -125,7 +151,7 @@ export class RunRows {
       checkId("run", run.id);
       if (run.key !== undefined && this.#reader.runs.findByKey(claimed.key, run.key) !== undefined)
         throw storeRules.createRunExistsError(run);
-      const key = this.insert(claimed, namespaceKey, run, claimed.epoch);
+      const key = this.insert(claimed, namespaceKey, run, { epoch: claimed.epoch });
       this.#setNewest(claimed, namespaceKey, key);
       return { key, starts: false };
     }
@@ -148,8 +174,14 @@ export class RunRows {
   }
 
   /** Inserts a run with its metadata; returns its row key. */
-  insert(claimed: Pick<ClaimedThread, "key" | "cipher">, namespaceKey: number, run: RunRow, epoch: number): number {
+  insert(
+    claimed: Pick<ClaimedThread, "key" | "cipher">,
+    namespaceKey: number,
+    run: RunRow,
+    { epoch, preempts }: { readonly epoch: number; readonly preempts?: number | undefined },
+  ): number {
     const { id, graph, version, attempt, startedAt, endedAt, key, metadata, tenant, owner } = run;
+    const priority = run.priority ?? (run.status === "queued" ? 0 : null);
     const { error, input, more } = toRunPayload(claimed.cipher, run);
     const columns = [
       ...[
@@ -166,9 +198,10 @@ export class RunRows {
         error,
       ],
       ...[key ?? null, metadata === undefined ? null : JSON.stringify(metadata), input, more],
-      ...[tenant ?? null, owner ?? null],
+      ...[tenant ?? null, owner ?? null, priority],
     ];
-    const row = Number(this.#sql.addRun.run(...columns, computeColumnSum(columns)).lastInsertRowid);
+    const added = this.#sql.addRun.run(...columns, computeColumnSum(columns), preempts ?? null);
+    const row = Number(added.lastInsertRowid);
     for (const [name, value] of Object.entries(metadata ?? {}))
       this.#sql.addMetadata.run(row, name, JSON.stringify(value));
     return row;

@@ -41,14 +41,16 @@ export const threadTables: Readonly<Record<string, TableOwnership>> = {
   threads: { owner: "thread", where: "key = @key" },
 };
 
-/** Tables without an owner: bodies outside of the file, graph names shared by threads, the long-term store, the topics of outbox consumers, owner processes and file settings. */
+/** Tables without an owner: bodies outside of the file, graph names shared by threads, the long-term store, the topics of outbox consumers, schedules, owner processes, file settings and the rotation of tenants. */
 export const sharedTables: readonly string[] = [
   "artifact_bodies",
   "graphs",
   "long_term",
   "outbox_topics",
   "owners",
+  "schedules",
   "settings",
+  "tenant_rotations",
 ];
 
 export interface Eraser {

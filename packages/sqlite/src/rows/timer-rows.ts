@@ -9,7 +9,7 @@ function prepareStatements(db: Database) {
     putTimer: db.prepare(
       "INSERT INTO timers (branch, id, kind, generation, due, about, sum) VALUES (?, ?, ?, ?, ?, ?, ?)" +
         " ON CONFLICT (branch, id) DO UPDATE SET kind = excluded.kind, generation = excluded.generation, due = excluded.due," +
-        " about = excluded.about, sum = excluded.sum WHERE excluded.generation >= timers.generation",
+        " about = excluded.about, sum = excluded.sum, owner = NULL, owned_until = NULL WHERE excluded.generation >= timers.generation",
     ),
     dropTimer: db.prepare<[number, string, number]>(
       "DELETE FROM timers WHERE branch = ? AND id = ? AND generation <= ?",

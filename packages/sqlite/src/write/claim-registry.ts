@@ -1,7 +1,19 @@
 /** Claims of one open store: claimed threads, deferred claims, and releases that could not be written. */
 
 import type { StatewrightError, World } from "@statewright/core";
-import { type Claim, type ClaimRequest, type Commit, type InputCounts, storeRules } from "@statewright/core/store";
+import {
+  type Claim,
+  type ClaimedRun,
+  type ClaimRequest,
+  type Commit,
+  type InputCounts,
+  type RunClaimRequest,
+  storeRules,
+  type TimerClaimRequest,
+  type TimerRow,
+} from "@statewright/core/store";
+import type { RunClaims, WrittenRunClaim } from "../claims/run-claims.ts";
+import type { TimerClaims } from "../claims/timer-claims.ts";
 import type { DiskReserve } from "../file/disk-reserve.ts";
 import type { Owner } from "../file/owner.ts";
 import { toStoreError } from "../file/store-errors.ts";
@@ -23,7 +35,12 @@ export interface ClaimRegistryParts {
   readonly owner: Owner;
   readonly reader: Reader;
   readonly reserve: DiskReserve;
+  readonly runClaims: RunClaims;
+  readonly timerClaims: TimerClaims;
 }
+
+/** Longest time between two questions to all owners while every request for runs finds as many as requested. */
+const askEveryMs = 250;
 
 /** Claims threads and commits to them, for one open store. */
 export class ClaimRegistry {
@@ -31,6 +48,10 @@ export class ClaimRegistry {
   readonly #threads: Map<string, ClaimedThread> = new Map();
   /** Released threads whose release could not be written: their rows still contain this owner. */
   readonly #failedReleases: Set<ClaimedThread> = new Set();
+  /** True if the last request for runs found as many as requested. */
+  #foundAll = false;
+  /** Time of the last question to all owners, by the monotonic clock. */
+  #askedAt: number = Number.NEGATIVE_INFINITY;
   /** Claims of starting runs, written with the first commit of the run. */
   readonly #deferred: Map<string, DeferredClaim> = new Map();
 
@@ -44,10 +65,50 @@ export class ClaimRegistry {
     const deferredClaim =
       request.startsRun === true ? await transactions.read(() => this.#defer(request), request.thread) : undefined;
     if (deferredClaim !== undefined) return deferredClaim;
+    this.#askBeforeRegistration();
     const { claim } = await transactions.write(request.thread, () => this.#claim(request), {
       onDone: ({ claimed }) => void this.#threads.set(claimed.id, claimed),
     });
     return claim;
+  }
+
+  /**
+   * Claims runs with their threads. Owners are asked whether they live before the write: now and then, and whenever
+   * fewer runs are found than requested, since threads of a dead owner may have more. Finding no run costs no write.
+   */
+  async claimRuns(request: RunClaimRequest): Promise<readonly ClaimedRun[]> {
+    const { transactions, world, owner, runClaims } = this.#parts;
+    if (this.hasFailedReleases()) await this.retryReleases();
+    const isTaken = (thread: string): boolean => this.#deferred.has(thread);
+    const now = world.clock.monotonic();
+    const asksFirst = this.#foundAll !== true || now - this.#askedAt >= askEveryMs;
+    const hasAny = transactions.readNow(() => {
+      if (asksFirst) owner.askAll();
+      return !asksFirst || runClaims.hasAny(request, isTaken);
+    });
+    if (asksFirst) this.#askedAt = now;
+    this.#foundAll = false;
+    if (!hasAny) return [];
+    const written = await transactions.write(undefined, () => this.#claimRuns(request, isTaken), {
+      onDone: (claims) => {
+        for (const { claimed } of claims) this.#threads.set(claimed.id, claimed);
+      },
+    });
+    const claimedRuns = written.map(({ claimedRun }) => claimedRun);
+    this.#foundAll = written.length === request.limit;
+    if (this.#foundAll || asksFirst) return claimedRuns;
+    return [...claimedRuns, ...(await this.claimRuns({ ...request, limit: request.limit - written.length }))];
+  }
+
+  /** Claims due timers. Finding none, or only timers claimed before, costs no write. */
+  async claimTimers(request: TimerClaimRequest): Promise<readonly TimerRow[]> {
+    const { transactions, owner, timerClaims } = this.#parts;
+    const { rows, unclaimed } = transactions.readNow(() => {
+      owner.askAll();
+      return timerClaims.find(request);
+    });
+    if (unclaimed.length === 0) return rows;
+    return await transactions.write(undefined, () => timerClaims.claim(request));
   }
 
   /** Writes a commit, together with the deferred claim of its thread. */
@@ -152,7 +213,12 @@ export class ClaimRegistry {
 
   /** Creates the last write: releases all threads, so that this store does not count as crashed. */
   createFinalJob(): Job {
-    const { writer, owner } = this.#parts;
+    const { writer, owner, world } = this.#parts;
+    try {
+      owner.askAll();
+    } catch (error) {
+      world.log("debug", "owners could not be asked, and keep their rows", { error: toStoreError(error).message });
+    }
     return {
       run: () => {
         for (const claimed of this.#threads.values()) writer.threads.release(claimed);
@@ -163,6 +229,19 @@ export class ClaimRegistry {
         if (failure === undefined) owner.removeFiles();
       },
     };
+  }
+
+  #claimRuns(request: RunClaimRequest, isTaken: (thread: string) => boolean): readonly WrittenRunClaim[] {
+    const { runClaims, owner, reserve } = this.#parts;
+    const written = runClaims.claim(request, isTaken);
+    if (written.length > 0) reserve.acquire(owner.getId() ?? 0);
+    return written;
+  }
+
+  /** The registration of this owner deletes the rows of owners that are known to be dead. */
+  #askBeforeRegistration(): void {
+    const { owner, transactions } = this.#parts;
+    if (owner.getId() === undefined) transactions.readNow(() => owner.askAll());
   }
 
   #claim(request: ClaimRequest): WrittenClaim {

@@ -2,6 +2,7 @@
 
 import {
   type Claim,
+  type ClaimedRows,
   type ClaimRequest,
   type PreviousOwner,
   type RunRow,
@@ -11,7 +12,7 @@ import {
 import { type CheckpointColumns, createCorruptError, type GraphVersion, toCheckpointRow } from "@statewright/store-kit";
 import type { Database } from "../driver/database.ts";
 import type { Owner } from "../file/owner.ts";
-import type { NamespaceRow } from "../read/namespace-reader.ts";
+import type { ClaimedBranch } from "../read/namespace-reader.ts";
 import type { Reader } from "../read/reader.ts";
 import type { ThreadState } from "../rows/thread-rows.ts";
 import type { ClaimedThread } from "./claimed-thread.ts";
@@ -38,9 +39,11 @@ export interface WrittenClaim {
 interface StoredBranch {
   readonly branch: string;
   readonly namespaceKey: number;
-  readonly namespace: NamespaceRow | undefined;
+  readonly namespace: ClaimedBranch | undefined;
   readonly head: CheckpointColumns | undefined;
   readonly run: RunRow | undefined;
+  /** Rows of the newest checkpoint, for a claim that asks for them. */
+  readonly loaded: (ClaimedRows & { readonly channels: ReadonlyMap<string, number> }) | undefined;
   readonly previousOwner: PreviousOwner;
 }
 
@@ -99,12 +102,12 @@ export class Claims {
     const writer = graphs.getWriter(request, request.outline);
     const state = known ?? this.#createThread(request, { graph: writer.key, hasRun });
     const branch = request.branch ?? state.head;
-    const namespace = this.#reader.namespaces.find(thread, branch);
+    // A new thread has no branch yet.
+    const namespace = known === undefined ? undefined : this.#reader.namespaces.findClaimed(thread, branch);
     if (namespace === undefined) refuseMissingBranch(request, branch, known);
     const namespaceKey = namespace?.key ?? namespaces.add(state.key, branch);
     const epoch = this.#sql.claim.get(this.#owner.getId() ?? this.#owner.register(at), writer.key, state.key) as number;
-    const read = this.#readBranch(thread, namespaceKey, namespace);
-    const stored = { branch, namespaceKey, namespace, ...read, previousOwner };
+    const stored = { branch, namespaceKey, namespace, ...this.#readBranch(request, namespace), previousOwner };
     const source = { thread, state, epoch, writer };
     return { claimed: this.#createClaimedThread(source, stored), claim: createClaim(state, epoch, writer, stored) };
   }
@@ -122,11 +125,11 @@ export class Claims {
     // An imported or created thread has epoch 0, like every such thread: a replaced thread would not be detected.
     if (state.owner !== null || state.displaced !== null || state.epoch === 0 || state.graph === null) return undefined;
     const branch = request.branch ?? state.head;
-    const namespace = this.#reader.namespaces.find(thread, branch);
+    const namespace = this.#reader.namespaces.findClaimed(thread, branch);
     const key = this.#rows.graphs.findSavedKey(request);
     if (namespace === undefined || key === undefined) return undefined;
     const writer = { key, graph, version, shape };
-    const read = this.#readBranch(thread, namespace.key, namespace);
+    const read = this.#readBranch(request, namespace);
     const previousOwner = "released";
     const stored = { branch, namespaceKey: namespace.key, namespace, ...read, previousOwner } as const;
     const source = { thread, state, epoch: state.epoch + 1, writer };
@@ -140,7 +143,8 @@ export class Claims {
   #deferNew(request: ClaimRequest): DeferredClaim {
     const { keySalt: salt = "", tenant = null } = request;
     const previousOwner = "new";
-    const emptyBranch = { branch: request.branch ?? "main", head: undefined, run: undefined, previousOwner } as const;
+    const branch = request.branch ?? "main";
+    const emptyBranch = { branch, head: undefined, run: undefined, loaded: undefined, previousOwner } as const;
     return {
       claim: createClaim(
         { seq: 0, checkpoint: 0, queued: 0, messages: 0, requests: 0, salt, tenant },
@@ -172,27 +176,50 @@ export class Claims {
     return this.#sql.claimUnchanged.run(self, key, thread, epoch, seq, checkpoint, updated).changes > 0;
   }
 
-  /** Reads the newest checkpoint and the newest run of a namespace. */
+  /** Reads the newest checkpoint and the newest run of a branch, with the rows of the checkpoint if a claim asks for them. */
   #readBranch(
+    { thread, loads = false }: ClaimRequest,
+    namespace: ClaimedBranch | undefined,
+  ): Pick<StoredBranch, "head" | "run" | "loaded"> {
+    if (namespace === undefined) return { head: undefined, run: undefined, loaded: undefined };
+    const { checkpoints, runs } = this.#reader;
+    const run = namespace.run === null ? undefined : runs.get(namespace.run);
+    if (!loads) return { head: checkpoints.getNamespaceHead(thread, namespace.key), run, loaded: undefined };
+    const unverified = checkpoints.findNamespaceHead(namespace.key);
+    return unverified === undefined
+      ? { head: undefined, run, loaded: undefined }
+      : { ...this.#loadHead(thread, namespace, unverified), run };
+  }
+
+  #loadHead(
     thread: string,
-    namespaceKey: number,
-    namespace: NamespaceRow | undefined,
-  ): Pick<StoredBranch, "head" | "run"> {
-    const head = this.#reader.checkpoints.getNamespaceHead(thread, namespaceKey);
-    const run = namespace === undefined || namespace.run === null ? undefined : this.#reader.runs.get(namespace.run);
-    return { head, run };
+    namespace: ClaimedBranch,
+    unverified: CheckpointColumns,
+  ): Required<Pick<StoredBranch, "head" | "loaded">> {
+    const { states, effects, interrupts, checkpoints } = this.#reader;
+    const { state, channels, deltas } = states.getHead(thread, namespace, unverified.id);
+    return {
+      head: checkpoints.verifyWithDeltas(thread, unverified, deltas),
+      loaded: {
+        state,
+        channels,
+        effects: effects.listHead(thread, namespace, unverified.step),
+        interrupts: interrupts.listOfNamespace(thread, namespace),
+        isOnlyBranch: namespace.isOnlyBranch,
+      },
+    };
   }
 
   #createClaimedThread(
     { thread, state, epoch, writer }: ClaimSource,
-    { branch, namespaceKey, namespace, head, run }: StoredBranch,
+    { branch, namespaceKey, namespace, head, run, loaded }: StoredBranch,
   ): ClaimedThread {
     return {
       id: thread,
       key: state.key,
       epoch,
       writer,
-      namespaces: new Map([[branch, this.#rows.namespaces.createState(branch, namespaceKey, head)]]),
+      namespaces: new Map([[branch, this.#rows.namespaces.createState(branch, namespaceKey, { head, loaded })]]),
       head: state,
       hasGraph: false,
       run: run === undefined ? undefined : { id: run.id, key: namespace?.run as number },
@@ -201,7 +228,7 @@ export class Claims {
       requests: state.requests,
       input: state.input,
       isReleased: false,
-      mayHaveTakenMessages: run !== undefined && run.status !== "done" && run.status !== "cancelled",
+      mayHaveTakenMessages: namespace?.hasTakenMessages === true,
       mayAwaitAnswers: run === undefined ? head !== undefined : run.status !== "done",
       cipher: this.#reader.ciphers.get(thread),
     };
@@ -230,7 +257,13 @@ function createClaim(
   state: Pick<ThreadState, "seq" | "checkpoint" | "queued" | "messages" | "requests" | "salt" | "tenant">,
   epoch: number,
   { graph, version, shape }: GraphVersion,
-  { branch, head, run, previousOwner }: Pick<StoredBranch, "branch" | "head" | "run" | "previousOwner">,
+  {
+    branch,
+    head,
+    run,
+    loaded,
+    previousOwner,
+  }: Pick<StoredBranch, "branch" | "head" | "run" | "loaded" | "previousOwner">,
 ): Claim {
   return {
     epoch,
@@ -247,5 +280,10 @@ function createClaim(
     queued: state.queued,
     messages: state.messages,
     requests: state.requests,
+    ...(loaded === undefined ? {} : { loaded: toClaimedRows(loaded) }),
   };
+}
+
+function toClaimedRows({ state, effects, interrupts, isOnlyBranch }: ClaimedRows): ClaimedRows {
+  return { state, effects, interrupts, isOnlyBranch };
 }

@@ -73,6 +73,7 @@ export class Commits {
     const put = this.#rows.runs.put(claimed, state, run);
     claimed.run = { id: run.id, key: put.key };
     if (put.starts) claimed.queued -= 1;
+    if (claimed.queued > 0) this.#rows.runs.refreshTurn(claimed.key, state.key);
   }
 
   /** Removes interrupts from the list of open interrupts. */

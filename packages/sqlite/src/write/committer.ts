@@ -12,10 +12,14 @@ import { type Job, JobTransactions } from "./job-transactions.ts";
 /** Maximum number of jobs per transaction. */
 const maxGroupSize = 256;
 
-/** Delays between attempts on a locked file in milliseconds, up to half a minute in total. */
+/**
+ * Delays between attempts on a locked file in milliseconds, up to half a minute in total, each with a random part so that
+ * waiting processes do not meet again. Short: another process holds the lock for a few milliseconds, and the lock has no
+ * queue.
+ */
 const firstWaitMs = 2;
 
-const maxWaitMs = 250;
+const maxWaitMs = 32;
 
 const maxTotalWaitMs = 30_000;
 
@@ -148,9 +152,9 @@ export class Committer {
       return;
     }
     this.#scheduled = true;
-    const delayMs = this.#nextWaitMs;
+    const delayMs = this.#nextWaitMs * (0.5 + this.#world.random.next());
     this.#waitedMs += delayMs;
-    this.#nextWaitMs = Math.min(delayMs * 2, maxWaitMs);
+    this.#nextWaitMs = Math.min(this.#nextWaitMs * 2, maxWaitMs);
     this.#world.log("debug", "the store waits for a locked file", { delayMs, waitedMs: this.#waitedMs });
     this.#stopWaiting = this.#world.schedule.after(delayMs, this.#flush);
   }

@@ -80,7 +80,8 @@ export class DelayedRuns {
 
   #put({ key, thread, namespace }: DelayedRun, row: RunRow): void {
     const claimed = { key: thread, cipher: this.#reader.ciphers.get(row.thread) };
-    this.#rows.runs.replaceDelayed(key, claimed, namespace.key, row);
+    const preempts = row.stops === undefined ? undefined : (namespace.run ?? undefined);
+    this.#rows.runs.replaceDelayed(key, claimed, { key: namespace.key, preempts }, row);
   }
 
   /** Skips a damaged run: the others start in time. */

@@ -7,6 +7,7 @@ import type { ErrorPlace, StatewrightError, World } from "@statewright/core";
 import type { Database } from "../driver/database.ts";
 import type { FileGuard } from "../file/file-guard.ts";
 import { fsyncDatabase } from "../file/fsync-database.ts";
+import { busyTimeoutMs } from "../file/open-database.ts";
 import { toStoreError } from "../file/store-errors.ts";
 
 /** One atomic write. */
@@ -29,8 +30,15 @@ export interface Job {
  */
 const minGroupBudgetMs = 4;
 
+/** Wait of SQLite for the write lock in milliseconds, from which on the file counts as contended, and for how long. */
+const contendedWaitMs = 1;
+
+const contendedForMs = 1_000;
+
 function prepareStatements(db: Database) {
   return {
+    refuseBusy: db.prepare("PRAGMA busy_timeout = 0"),
+    waitIfBusy: db.prepare("PRAGMA busy_timeout = " + String(busyTimeoutMs)),
     begin: db.prepare("BEGIN IMMEDIATE"),
     commit: db.prepare("COMMIT"),
     rollback: db.prepare("ROLLBACK"),
@@ -47,6 +55,8 @@ export class JobTransactions {
   readonly #world: World;
   readonly #guard: FileGuard;
   #lastCommitMs = 0;
+  /** Until this time of the monotonic clock, a locked file is refused at once: SQLite waits with the event loop held. */
+  #contendedUntil: number = Number.NEGATIVE_INFINITY;
 
   constructor(db: Database, { world, guard }: { readonly world: World; readonly guard: FileGuard }) {
     this.#sql = prepareStatements(db);
@@ -55,9 +65,19 @@ export class JobTransactions {
     this.#guard = guard;
   }
 
-  /** Begins a transaction; throws for a locked file. */
+  /** Begins a transaction; throws for a locked file, without a wait while other processes write to the file. */
   begin(): void {
-    this.#sql.begin.run();
+    const startMs = this.#world.clock.monotonic();
+    const isContended = startMs < this.#contendedUntil;
+    if (isContended) this.#sql.refuseBusy.get();
+    let isLocked = true;
+    try {
+      this.#sql.begin.run();
+      isLocked = !isContended && this.#world.clock.monotonic() - startMs >= contendedWaitMs;
+    } finally {
+      if (isLocked) this.#contendedUntil = startMs + contendedForMs;
+      if (isContended) this.#sql.waitIfBusy.get();
+    }
   }
 
   /** Returns the time budget of a group in milliseconds. */

@@ -101,7 +101,7 @@ export class Journal {
     const found = this.#reader.namespaces.find(claimed.id, name);
     if (found === undefined) return undefined;
     const head = this.#reader.checkpoints.getNamespaceHead(claimed.id, found.key);
-    return this.#namespaces.createState(name, found.key, head);
+    return this.#namespaces.createState(name, found.key, { head });
   }
 }
 

@@ -20,7 +20,7 @@ export function createOutboxReads(transactions: Pick<ReadSource, "read">): Outbo
     overdue: (page) =>
       transactions.read((from) => {
         outboxRules.checkOverduePage(page);
-        return from.interrupts.listOverdue({ ...page, start: from.outbox.findStart(page) });
+        return from.interrupts.listOverdue(page);
       }),
   };
 }

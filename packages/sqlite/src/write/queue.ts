@@ -55,9 +55,14 @@ export class Queue {
     };
     if (this.#rows.runs.find(state.key, run.id) !== undefined || this.#rows.runs.isQueued(run.id))
       throw storeRules.createRunExistsError(row);
-    this.#rows.runs.insert({ key: state.key, cipher: this.#reader.ciphers.get(thread) }, namespace.key, row, 0);
+    const preempts = newest === undefined ? undefined : (namespace.run ?? undefined);
+    const cipher = this.#reader.ciphers.get(thread);
+    this.#rows.runs.insert({ key: state.key, cipher }, namespace.key, row, { epoch: 0, preempts });
     if (isDelayed) this.#delayed.arm(namespace.key, row, write.debounce);
-    else this.#rows.threads.addInput(state.key, "queued", 1);
+    else {
+      this.#rows.runs.refreshTurn(state.key, namespace.key);
+      this.#rows.threads.addInput(state.key, "queued", 1);
+    }
     return row;
   }
 
@@ -118,6 +123,7 @@ export class Queue {
     const { startAt: _, ...rest } = row;
     const { more } = toRunPayload(this.#reader.ciphers.get(thread), { ...rest, reason });
     this.#rows.runs.cancelQueued(known.key, at, more);
+    this.#rows.runs.refreshTurn(state.key, known.branch);
     if (known.status === "queued") this.#rows.threads.addInput(state.key, "queued", -1);
     else this.#delayed.disarm(row);
     if (state.requests > 0) this.#dropRequests(thread, state.key, id);

@@ -2,7 +2,14 @@
 
 import type { Store } from "@statewright/core";
 import { checkId } from "@statewright/core/adapter";
-import { type PruneWrite, requestRules, storeRules, type ThreadRow, threadRules } from "@statewright/core/store";
+import {
+  claimRules,
+  type PruneWrite,
+  requestRules,
+  storeRules,
+  type ThreadRow,
+  threadRules,
+} from "@statewright/core/store";
 import { eraseSecurely } from "../file/erase-securely.ts";
 import type { StoreParts } from "../store-parts.ts";
 import type { LargeDeletion } from "./thread-deletion.ts";
@@ -13,6 +20,8 @@ export type StoreWrites = Pick<
   | "createThread"
   | "updateThread"
   | "claim"
+  | "claimRuns"
+  | "claimTimers"
   | "commit"
   | "branch"
   | "enqueue"
@@ -42,6 +51,14 @@ export function createStoreWrites(parts: StoreParts): StoreWrites {
       checkId("thread", request.thread);
       if (request.branch !== undefined) checkId("branch", request.branch);
       return await claims.claim(request);
+    },
+    claimRuns: async (request) => {
+      claimRules.checkRunClaimRequest(request);
+      return await claims.claimRuns(request);
+    },
+    claimTimers: async (request) => {
+      claimRules.checkTimerClaimRequest(request);
+      return await claims.claimTimers(request);
     },
     commit: (commit, onCommitted) => {
       const write = (): void => claims.commit(commit, onCommitted);

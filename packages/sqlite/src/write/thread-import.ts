@@ -75,7 +75,12 @@ export class ThreadImport {
     const run = threadExport.run === undefined ? undefined : runKeys.get(threadExport.run);
     if (run !== undefined) runs.setNewestOfThread(key, run);
     const isQueued = (row: RunRow): boolean => row.status === "queued" && !delayedRunRules.isDelayed(row);
-    threads.countOwn(key, "queued", threadExport.runs.filter(isQueued).length);
+    const queued = threadExport.runs.filter(isQueued);
+    for (const branch of new Set(queued.map((each) => each.branch))) {
+      const state = states.get(branch);
+      if (state !== undefined) runs.refreshTurn(key, state.key);
+    }
+    threads.countOwn(key, "queued", queued.length);
     const inboxes = threadExport.namespaces.flatMap(({ inbox }) => inbox);
     threads.countOwn(key, "messages", inboxes.filter(({ deliveredTo }) => deliveredTo === undefined).length);
     this.#insertRequests(thread, threadExport, { states, runKeys });
@@ -106,8 +111,10 @@ export class ThreadImport {
     const keys = new Map<string, number>();
     for (const run of runs) {
       const state = states.get(run.branch);
-      if (state !== undefined)
-        keys.set(run.id, this.#rows.runs.insert({ key, cipher }, state.key, { ...run, thread: id }, 0));
+      if (state === undefined) continue;
+      const preempts = run.stops === undefined ? undefined : keys.get(run.stops.run);
+      const row = { ...run, thread: id };
+      keys.set(run.id, this.#rows.runs.insert({ key, cipher }, state.key, row, { epoch: 0, preempts }));
     }
     return keys;
   }

@@ -7,7 +7,7 @@ import { checkpointLog } from "../file/checkpoint-log.ts";
 import type { DiskReserve } from "../file/disk-reserve.ts";
 import type { FileGuard } from "../file/file-guard.ts";
 import { addLastGood } from "../file/last-good.ts";
-import type { Owner } from "../file/owner.ts";
+import { type Owner, OwnerQuestion } from "../file/owner.ts";
 import { toStoreError } from "../file/store-errors.ts";
 import type { Reader } from "../read/reader.ts";
 import { Committer } from "./committer.ts";
@@ -80,17 +80,37 @@ export class Transactions {
     this.#committer.add(job);
   }
 
-  /** Performs a write of a thread, or of the whole file. */
-  write<Value>(
+  /**
+   * Performs a write of a thread, or of the whole file. A write that needs to know if another owner lives is rolled
+   * back, and performed again with the answer.
+   */
+  async write<Value>(
     thread: string | undefined,
     run: () => Value,
-    { onDone, undo }: WriteCallbacks<Value> = {},
+    callbacks: WriteCallbacks<Value> = {},
+  ): Promise<Value> {
+    const { owner } = this.#parts;
+    for (const living: number[] = []; ; ) {
+      try {
+        return await this.#writeOnce(thread, () => owner.runWithLiving(living, run), callbacks);
+      } catch (thrown) {
+        if (!(thrown instanceof OwnerQuestion)) throw thrown;
+        if (owner.ask(thrown.owner)) living.push(thrown.owner);
+      }
+    }
+  }
+
+  #writeOnce<Value>(
+    thread: string | undefined,
+    run: () => Value,
+    { onDone, undo }: WriteCallbacks<Value>,
   ): Promise<Value> {
     const { owner, reader, reserve } = this.#parts;
     return new Promise((resolve, reject) => {
       if (this.#closed) throw storeRules.createClosedError("sqlite");
       let value: Value;
       let registered = false;
+      let question: OwnerQuestion | undefined;
       this.#committer.add({
         ...(thread === undefined ? {} : { thread }),
         run: () => {
@@ -98,6 +118,9 @@ export class Transactions {
           reader.ciphers.forget();
           try {
             value = run();
+          } catch (thrown) {
+            if (thrown instanceof OwnerQuestion) question = thrown;
+            throw thrown;
           } finally {
             registered = owner.getId() !== ownerBefore;
           }
@@ -109,6 +132,7 @@ export class Transactions {
           owner.unregister();
         },
         onCommitted: (failure) => {
+          if (failure !== undefined && question !== undefined) return reject(question);
           if (failure !== undefined)
             return reject(thread === undefined ? failure : addLastGood(failure, reader, thread));
           if (registered) this.#commitsLeft = commitsUntilCheckpoint;
@@ -122,6 +146,11 @@ export class Transactions {
 
   /** Performs a read in one transaction: other processes may delete and prune meanwhile. */
   async read<Value>(operation: (reader: Reader) => Value, thread?: string): Promise<Value> {
+    return this.readNow(operation, thread);
+  }
+
+  /** Same as {@link Transactions.read}, synchronous: the caller keeps its place in the order of writes. */
+  readNow<Value>(operation: (reader: Reader) => Value, thread?: string): Value {
     this.refuseClosed();
     const { reader } = this.#parts;
     reader.ciphers.forget();
@@ -145,10 +174,9 @@ export class Transactions {
     listOwners: (reader: Reader) => readonly number[] = (from) => from.threads.listActiveOwners(thread),
   ): Promise<Value> {
     const { owner } = this.#parts;
-    const isKnown = (id: number): boolean => id === owner.getId() || owner.isDead(id);
-    const unknownOwners = (await this.read(listOwners, thread)).filter((id) => !isKnown(id));
-    // Liveness is checked inside a write transaction, because no other process checks at the same time there.
-    if (unknownOwners.length > 0) await this.write(thread, () => unknownOwners.map((id) => owner.isAlive(id)));
+    await this.read((from) => {
+      for (const id of listOwners(from)) owner.ask(id);
+    }, thread);
     return await this.read((from) => operation(from, owner.listDead()), thread);
   }
 

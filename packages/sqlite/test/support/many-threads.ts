@@ -38,7 +38,7 @@ export function addManyThreads(
     `${numbers}INSERT INTO runs (key, thread, branch, id, graph, version, status, attempt, started, epoch, tenant)
       SELECT n, n, n, 'r' || n, 'chat', 1, ${status}, 1, n, 1, ${tenant} FROM nth WHERE n % 10 <> 4`,
     `UPDATE runs AS r SET sum = sum_of_run(r.thread, r.branch, r.id, r.graph, r.version, r.status, r.attempt, r.started, r.epoch,
-      r.ended, r.error, r.name, r.metadata, r.input, r.more, r.tenant, r.user) WHERE @count > 0`,
+      r.ended, r.error, r.name, r.metadata, r.input, r.more, r.tenant, r.user, r.priority) WHERE @count > 0`,
   ];
   db.transaction(() => {
     for (const statement of statements) db.prepare(statement).run({ count, tenants });

@@ -2,7 +2,7 @@
  * Conformance tests of the outbox: messages are written with their event, and each is claimed by one living owner.
  */
 import type { Store } from "@statewright/core";
-import type { OutboxWrite } from "@statewright/core/store";
+import type { OutboxWrite, OverduePage } from "@statewright/core/store";
 import { assertEqual, assertRejected } from "./assert.ts";
 import { commitWrite, createClaimRequest, createInterrupt, createRun, forkThread, startThread } from "./store-rows.ts";
 import { defineSharedStoreTest, defineStoreTest, type StoreTest } from "./store-test.ts";
@@ -51,7 +51,7 @@ const writeTests: readonly StoreTest[] = [
       const { position: _, ...row } = rows.find((each) => each.id === "m1" && each.consumer === consumer) ?? {};
       assertEqual(
         row,
-        { ...createMessage(), thread: "t", branch: "main", consumer, state: "pending", attempts: 0, dueAt: 300 },
+        { ...createMessage(), thread: "t", branch: "main", consumer, state: "pending", attempts: 0, dueAt: 0 },
         "the row of one consumer",
       );
     },
@@ -137,14 +137,25 @@ const claimTests: readonly StoreTest[] = [
       const other = await peer();
       await subscribe(store);
       await writeMessages(store, ["m1", "m2", "m3", "m4"]);
-      assertEqual(await claimIds(store, 301, 1), "m1", "the claim of one row");
-      const claims = await Promise.all([claimIds(store, 302), claimIds(other, 302), claimIds(other, 302)]);
+      assertEqual(await claimIds(store, 300, 1), "m1", "the claim of one row");
+      const claims = await Promise.all([claimIds(store, 300), claimIds(other, 300), claimIds(other, 300)]);
       assertEqual(
         claims.filter((ids) => ids !== ""),
-        ["m2 m3"],
-        "the claims of the rows due at that time",
+        ["m2 m3 m4"],
+        "the claims of the other rows",
       );
-      assertEqual(await claimIds(other, 303), "m4", "the claim of the last row");
+      const rows = await store.outbox.list();
+      for (const [id, retryAt] of [
+        ["m2", 900],
+        ["m3", 800],
+        ["m4", 901],
+      ] as const) {
+        const { position = 0 } = rows.find((row) => row.id === id) ?? {};
+        const outcome = { kind: "failed", error: "503", retryAt } as const;
+        const finished = [await store.outbox.finish(position, outcome), await other.outbox.finish(position, outcome)];
+        assertEqual(finished.toSorted(), [false, true], "the outcomes of the owner and of another owner");
+      }
+      assertEqual(await claimIds(other, 900), "m3 m2", "the claim of the rows due again");
     },
   ),
 
@@ -241,17 +252,22 @@ const listTests: readonly StoreTest[] = [
         const run = { ...createRun("r1"), thread, status: "waiting" } as const;
         await held.commit({ run, interrupts: [createInterrupt({ id: `i${thread}`, raisedAt })], release: true });
       }
-      const list = async (page: Parameters<Store["outbox"]["overdue"]>[0]): Promise<string> =>
-        (await store.outbox.overdue(page)).map(({ thread, id }) => `${thread}:${id}`).join(" ");
-      assertEqual(await list({ raisedBy: 99, limit: 10 }), "", "interrupts before all");
-      assertEqual(await list({ raisedBy: 200, limit: 10 }), "a:ia b:ib", "overdue interrupts");
-      assertEqual(await list({ raisedBy: 400, limit: 10 }), "a:ia b:ib c:ic d:id", "all interrupts");
-      const [first] = await store.outbox.overdue({ raisedBy: 200, limit: 1 });
-      assertEqual(await list({ raisedBy: 200, after: first, limit: 10 }), "b:ib", "the second page");
+      const page = { consumer, topic: "run.waiting", limit: 10 };
+      const list = async (more: Partial<OverduePage> & { readonly raisedBy: number }): Promise<string> =>
+        (await store.outbox.overdue({ ...page, ...more })).map(({ thread, id }) => `${thread}:${id}`).join(" ");
+      assertEqual(await list({ raisedBy: 99 }), "", "interrupts before all");
+      assertEqual(await list({ raisedBy: 200 }), "a:ia b:ib", "overdue interrupts");
+      assertEqual(await list({ raisedBy: 400 }), "a:ia b:ib c:ic d:id", "all interrupts");
+      const [first] = await store.outbox.overdue({ ...page, raisedBy: 200, limit: 1 });
+      assertEqual(await list({ raisedBy: 200, after: first }), "b:ib", "the second page");
+      await subscribe(store, ["run.waiting"]);
+      const message = createMessage({ topic: "run.waiting", interrupt: "ic" });
+      await store.outbox.add([{ ...message, thread: "c", branch: "main" }]);
+      assertEqual(await list({ raisedBy: 400 }), "a:ia b:ib d:id", "the interrupts without a message");
       await store.delete("a");
-      assertEqual(await list({ raisedBy: 200, limit: 10 }), "b:ib", "the interrupts after the deletion of a thread");
+      assertEqual(await list({ raisedBy: 200 }), "b:ib", "the interrupts after the deletion of a thread");
       await answerInterrupt(store, "b", createInterrupt({ id: "ib", raisedAt: 110, answer: "{}", answeredAt: 500 }));
-      assertEqual(await list({ raisedBy: 400, limit: 10 }), "c:ic d:id", "the interrupts after an answer");
+      assertEqual(await list({ raisedBy: 400 }), "d:id", "the interrupts after an answer");
     },
   ),
 ];

@@ -6,6 +6,7 @@ import { artifactTests } from "./artifacts.ts";
 import { assertEqual, assertRejected } from "./assert.ts";
 import { childNamespaceTests } from "./child-namespaces.ts";
 import { claimableTests } from "./claimable.ts";
+import { claimedRowTests } from "./claimed-rows.ts";
 import { clockTests } from "./clock.ts";
 import { delayedRunTests } from "./delayed-runs.ts";
 import { eventTests } from "./events.ts";
@@ -15,6 +16,7 @@ import { longTermTests } from "./long-term.ts";
 import { outboxTests } from "./outbox.ts";
 import { queueTests } from "./queue.ts";
 import { requestTests } from "./requests.ts";
+import { runClaimTests } from "./run-claims.ts";
 import { scheduleTests } from "./schedules.ts";
 import {
   commitWrite,
@@ -633,6 +635,8 @@ export const storeConformance: readonly StoreTest[] = [
 
   ...interruptTests,
   ...claimableTests,
+  ...claimedRowTests,
+  ...runClaimTests,
   ...clockTests,
   ...queueTests,
   ...delayedRunTests,

@@ -37,7 +37,8 @@ const isText: Check = (value) => typeof value === "string" && value.isWellFormed
 export const isName: Check = (value) => isText(value) && (value as string).length <= 10_000;
 /** Integer ≥ 0. */
 export const isCount: Check = (value) => Number.isSafeInteger(value) && (value as number) >= 0;
-const isTime: Check = (value) => Number.isSafeInteger(value);
+const isInteger: Check = (value) => Number.isSafeInteger(value);
+const isTime: Check = isInteger;
 const isDuration: Check = (value) => typeof value === "number" && Number.isFinite(value);
 const isFlag: Check = (value) => typeof value === "boolean";
 const isDefined: Check = (value) => value !== undefined;
@@ -223,6 +224,7 @@ export const runShape: RowShape<RunRow> = {
   breakpoints: checkOptional(checkRow<SavedBreakpoints>({ before: checkList(isName), after: checkList(isName) })),
   input: checkOptional(isText),
   queuedAt: checkOptional(isTime),
+  priority: checkOptional(isInteger),
   startAt: checkOptional(isTime),
   onBusy: checkOptional(checkOneOf(["reject", "cancel", "rollback"] satisfies RunRow["onBusy"][])),
   debounceKey: checkOptional(isName),

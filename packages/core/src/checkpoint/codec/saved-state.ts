@@ -9,8 +9,8 @@ import type { Channel } from "../../state/channel.ts";
 import { type Codec, encodeWrapper, isPlainText } from "../../state/codec.ts";
 import { applyDelta, type Delta, type Patch } from "../../state/delta.ts";
 import { defineEntry } from "../../state/value-tags.ts";
+import type { ChannelRows } from "../channel-rows.ts";
 import type { DeltaRow } from "../checkpoint.ts";
-import type { ChannelRows } from "../store.ts";
 import { checkList, isCount } from "./row-shapes.ts";
 
 /** Converts the deltas of supersteps to rows; tracks per channel the bytes written since the last base. */

@@ -1,8 +1,11 @@
 /** Checkpoints and events of the memory store. */
+
+import type { ChannelRows } from "../channel-rows.ts";
 import type { CheckpointRow, DeltaRow } from "../checkpoint.ts";
+import type { ClaimedRows } from "../claimed-rows.ts";
 import type { GraphVersion } from "../export/thread-export.ts";
-import { checkFilter, createUnknownCheckpointError, isBase } from "../rules.ts";
-import type { ChannelRows, CheckpointWithDeltas, CheckpointWrite, Store, StoredEvent } from "../store.ts";
+import { checkFilter, createUnknownCheckpointError, isBase, isChildNamespace } from "../rules.ts";
+import type { CheckpointWithDeltas, CheckpointWrite, Store, StoredEvent } from "../store.ts";
 import { findNamespace, type StoredNamespace, type Thread } from "./memory-thread.ts";
 
 export function appendCheckpoint(
@@ -94,4 +97,18 @@ function toChannelRows(newestFirst: readonly { readonly deltas: readonly DeltaRo
     }
   }
   return [...rows].map(([channel, deltas]) => ({ channel, deltas: deltas.map(({ kind, text }) => ({ kind, text })) }));
+}
+
+/** Loads the rows of the newest checkpoint of a claimed branch. */
+export function loadClaimedRows(
+  thread: Thread,
+  { effects, interrupts }: StoredNamespace,
+  { id, step }: CheckpointRow,
+): ClaimedRows {
+  return {
+    state: loadChannels(thread, thread.id, id),
+    effects: [...(effects.get(step)?.values() ?? [])],
+    interrupts: [...interrupts.values()].map(({ row }) => row),
+    isOnlyBranch: [...thread.namespaces.keys()].filter((name) => !isChildNamespace(name)).length === 1,
+  };
 }

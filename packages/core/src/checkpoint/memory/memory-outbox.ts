@@ -29,7 +29,7 @@ export function addOutboxRow(outbox: MemoryOutbox, write: ThreadOutboxWrite): vo
     if (!topics.has(write.topic) || outbox.positions.has(key)) continue;
     outbox.lastPosition += 1;
     const position = outbox.lastPosition;
-    const row = { ...write, consumer, position, state: "pending", attempts: 0, dueAt: write.at } as const;
+    const row = { ...write, consumer, position, state: "pending", attempts: 0, dueAt: 0 } as const;
     outbox.rows.set(position, { row, owner: undefined });
     outbox.positions.set(key, position);
   }
@@ -163,10 +163,15 @@ function isAboutOpenInterrupt(threads: Threads, { thread, branch, interrupt }: O
 
 function listOverdue(threads: Threads, page: OverduePage): readonly OpenInterruptRow[] {
   checkOverduePage(page);
-  const { raisedBy, after, limit } = page;
+  const { consumer, topic, raisedBy, after, limit } = page;
+  const known = listRows(threads.outbox, { consumer, topic });
+  const isKnown = (each: OpenInterruptRow): boolean =>
+    known.some(({ thread, branch, interrupt }) => {
+      return thread === each.thread && branch === each.branch && interrupt === each.id;
+    });
   const rows = listOpenInterrupts(threads, {})
     .filter(({ position }) => position > (after?.position ?? 0))
     .reverse();
   const end = rows.findIndex(({ raisedAt }) => raisedAt > raisedBy);
-  return rows.slice(0, end === -1 ? limit : Math.min(end, limit));
+  return (end === -1 ? rows : rows.slice(0, end)).filter((row) => !isKnown(row)).slice(0, limit);
 }

@@ -179,7 +179,8 @@ export function listClaimable(threads: Threads, page: ClaimablePage): readonly R
     .map(({ row }) => row);
 }
 
-interface NumberedRun {
+/** Run with its number among all runs. */
+export interface NumberedRun {
   readonly nth: number;
   readonly row: RunRow;
 }
@@ -191,13 +192,16 @@ function listClaimableOfThread(thread: Thread, kind: ClaimablePage["kind"]): rea
   return kind !== "queued" ? found : thread.owner?.alive === true ? [] : found.slice(0, 1);
 }
 
+/** Returns true if the inbox of a branch has an event that no run has received. */
+export function hasUndeliveredEvent({ inbox }: StoredNamespace): boolean {
+  return inbox.some(({ kind, deliveredTo }) => kind === "event" && deliveredTo === undefined);
+}
+
 /** Lists the runs at rest with an undelivered event. Reads only the threads with events, and forgets the others. */
 function listNotified(threads: Threads): readonly NumberedRun[] {
   return [...threads.eventThreads].flatMap((id) => {
     const thread = threads.get(id);
-    const namespaces = [...(thread?.namespaces.values() ?? [])].filter(({ inbox }) =>
-      inbox.some(({ kind, deliveredTo }) => kind === "event" && deliveredTo === undefined),
-    );
+    const namespaces = [...(thread?.namespaces.values() ?? [])].filter(hasUndeliveredEvent);
     if (namespaces.length === 0) threads.eventThreads.delete(id);
     if (thread === undefined || thread.owner?.alive === true) return [];
     return namespaces.flatMap(({ run: name }) => {

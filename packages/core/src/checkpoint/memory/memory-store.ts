@@ -4,30 +4,22 @@
  * Writes are queued and applied together in the next microtask, so that `onCommitted` never runs inside `commit`.
  */
 import type { StatewrightError } from "../../base/errors.ts";
-import { checkId } from "../../base/ids.ts";
 import { checkChoice } from "../../base/options.ts";
 import { createMemoryLongTerm } from "../../long-term/memory-long-term.ts";
 import { checkVectors } from "../../long-term/rules.ts";
 import type { LongTermVectors } from "../../long-term/vectors.ts";
 import { toVersionKey } from "../export/list-graph-versions.ts";
-import type { PreviousOwner } from "../previous-owner.ts";
-import {
-  checkKeys,
-  createBusyError,
-  createClosedError,
-  createThreadExistsError,
-  createUnknownBranchError,
-  createUnknownThreadError,
-} from "../rules.ts";
+import { checkKeys, createBusyError, createClosedError, createThreadExistsError } from "../rules.ts";
 import type { HintKind, InputCounts } from "../run-request.ts";
 import type { ScheduleRow } from "../schedule.ts";
-import type { Claim, ClaimRequest, Commit, Ownership, Schedules, Store, StoreReads } from "../store.ts";
-import { checkParties, checkTenant, toThreadDetails } from "../thread-rules.ts";
+import type { Commit, Ownership, Schedules, Store, StoreReads } from "../store.ts";
+import type { TimerRow } from "../timer.ts";
 import { createCrashedError } from "./crashed-error.ts";
 import { listEvents, listHistory, loadChannels, toCheckpointRow } from "./memory-checkpoints.ts";
+import { claimRuns, claimThread, claimTimers } from "./memory-claims.ts";
 import { applyCommit, findMessage, listWaiting, postMessage } from "./memory-commit.ts";
 import { enqueueDueRuns, replaceDebounced } from "./memory-delayed.ts";
-import { insertThread, saveOutline, toThreadExport } from "./memory-export.ts";
+import { insertThread, toThreadExport } from "./memory-export.ts";
 import { forkBranch } from "./memory-fork.ts";
 import { createMemoryHints } from "./memory-hints.ts";
 import { listOpenInterrupts } from "./memory-interrupts.ts";
@@ -42,8 +34,6 @@ import { listNamespaces, listTimeline } from "./memory-supersteps.ts";
 import {
   createArtifactAccess,
   createMemoryOutbox,
-  createNamespace,
-  createThread,
   findNamespace,
   getThread,
   type Owner,
@@ -93,6 +83,8 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
     hints: createMemoryHints(),
     outlines: new Map<string, string>(),
     longTerm: createMemoryLongTerm(),
+    servedTenants: new Map<string, string>(),
+    timerClaims: new WeakMap<TimerRow, { readonly owner: Owner; readonly until: number }>(),
     schedules: new Map<string, ScheduleRow>(),
     outbox: createMemoryOutbox(),
     snapshots: new Set<SavedThreads>(),
@@ -277,6 +269,8 @@ type StoreWrites = Pick<
   | "createThread"
   | "updateThread"
   | "claim"
+  | "claimRuns"
+  | "claimTimers"
   | "commit"
   | "enqueue"
   | "enqueueDue"
@@ -301,6 +295,8 @@ function createWrites(threads: Threads, self: Owner, { add, write: enqueue }: Wr
     createThread: (put) => write(put.thread, () => putThread(threads, put)),
     updateThread: (id, patch) => write(id, () => patchThread(threads, id, patch)),
     claim: (request) => write(request.thread, () => claimThread(threads, self, request)),
+    claimRuns: (request) => enqueue(() => claimRuns(threads, self, request)),
+    claimTimers: (request) => enqueue(() => claimTimers(threads, self, request)),
     commit: (commit, onCommitted) => {
       let counts: InputCounts | undefined;
       add(
@@ -363,57 +359,4 @@ function createSchedules(threads: Threads, self: Owner, { write }: WriteQueue): 
     put: (put) => write(() => putSchedule(threads, put)),
     delete: (id) => write(() => threads.schedules.delete(id)),
   };
-}
-
-function claimThread(threads: Threads, self: Owner, request: ClaimRequest): Claim {
-  const { graph, version, shape, at } = request;
-  checkId("thread", request.thread);
-  if (request.branch !== undefined) checkId("branch", request.branch);
-  const known = threads.get(request.thread);
-  if (known === undefined && request.mustExist === true) throw createUnknownThreadError(request.thread);
-  if (known?.owner?.alive === true && (known.owner === self || request.claim !== "force"))
-    throw createBusyError(request.thread);
-  const writer = { graph, version, shape };
-  const { thread: id, branch: headBranch = "main", keySalt = "", tenant, owner } = request;
-  checkParties("run", { tenant, owner });
-  if (known !== undefined) checkTenant("run", { id, tenant: known.details.tenant }, tenant);
-  const details = toThreadDetails({ tenant, owner });
-  const thread = known ?? createThread({ id, headBranch, createdAt: at, keySalt, details }, writer);
-  const name = request.branch ?? thread.headBranch;
-  let namespace = thread.namespaces.get(name);
-  if (namespace === undefined) {
-    if (known !== undefined && request.mustExist === true) throw createUnknownBranchError(request.thread, name);
-    namespace = createNamespace(name, undefined, undefined);
-    thread.namespaces.set(name, namespace);
-  }
-  threads.set(thread.id, thread);
-  saveOutline(threads, writer, request.outline);
-  const previousOwner = known === undefined ? "new" : replaceOwner(known);
-  thread.owner = self;
-  thread.writer = writer;
-  thread.writtenBy ??= writer;
-  thread.epoch += 1;
-  const head = namespace.checkpoints.at(-1);
-  return {
-    epoch: thread.epoch,
-    keySalt: thread.keySalt,
-    ...(thread.details.tenant === undefined ? {} : { tenant: thread.details.tenant }),
-    branch: name,
-    nextSeq: thread.seq + 1,
-    nextCheckpoint: thread.checkpoint + 1,
-    writtenBy: head?.writtenBy ?? writer,
-    head: toCheckpointRow(head?.checkpoint),
-    run: namespace.run === undefined ? undefined : thread.runs.get(namespace.run)?.row,
-    previousOwner,
-    ...countInputs(thread),
-    ...(threads.now === undefined ? {} : { at: threads.now() }),
-  };
-}
-
-/** Records a displaced owner of a thread; returns the kind of the previous owner. */
-function replaceOwner(thread: Thread): PreviousOwner {
-  const { owner } = thread;
-  thread.displaced = [...thread.displaced, ...(owner === undefined ? [] : [owner])].filter(({ alive }) => alive);
-  if (thread.displaced.length > 0) return "displaced";
-  return owner === undefined ? "released" : "dead";
 }

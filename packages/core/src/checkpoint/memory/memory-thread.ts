@@ -133,6 +133,10 @@ export type Threads = Map<string, Thread> & {
   /** Outlines of graph versions, by version. */
   readonly outlines: Map<string, string>;
   readonly longTerm: MemoryLongTerm;
+  /** Tenant served last, by priority and rotation. */
+  readonly servedTenants: Map<string, string>;
+  /** Claims of due timers. Arming a timer again makes another row. */
+  readonly timerClaims: WeakMap<TimerRow, { readonly owner: Owner; readonly until: number }>;
   readonly ownership: Ownership;
   /** Schedules by id. */
   readonly schedules: Map<string, ScheduleRow>;

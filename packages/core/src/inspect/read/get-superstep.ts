@@ -2,12 +2,13 @@
 
 import { deepFreeze, type Json } from "../../base/json.ts";
 import { checkCount } from "../../base/options.ts";
+import type { ChannelRows } from "../../checkpoint/channel-rows.ts";
 import type { CheckpointRow } from "../../checkpoint/checkpoint.ts";
 import { applySavedDelta, applySavedDeltas } from "../../checkpoint/codec/saved-state.ts";
 import { parseControl } from "../../checkpoint/control.ts";
 import type { GraphVersion } from "../../checkpoint/export/thread-export.ts";
 import { type EffectRow, isOpen } from "../../checkpoint/journal.ts";
-import type { ChannelRows, CheckpointWithDeltas, Store } from "../../checkpoint/store.ts";
+import type { CheckpointWithDeltas, Store } from "../../checkpoint/store.ts";
 import type { Graph } from "../../compile/graph.ts";
 import type { OpenInterrupt } from "../../run/events/run-event.ts";
 import type { GuardResult } from "../../run/kernel/kernel.ts";

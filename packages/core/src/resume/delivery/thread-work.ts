@@ -88,7 +88,7 @@ async function findInterrupted({
   const queued = await store.runs({ thread, branch: row.branch, ...inQueue });
   if (row.status !== "running" && queued.some(({ stops }) => stops?.run === row.id)) return undefined;
   const caller = getCaller(row);
-  return { row, start: () => continueRun(caller, row, serving.parkAfter) };
+  return { row, start: () => continueRun(caller, row, { parkAfter: serving.parkAfter }) };
 }
 
 /** Returns true for a run that a delivery continues by itself. A forced claim continues a run of a live owner. */

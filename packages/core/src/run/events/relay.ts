@@ -64,4 +64,6 @@ export interface Relay {
    * Absent: runs always publish.
    */
   isInUse?(): boolean;
+  /** Makes this process reachable for readers before its first run. Called when an engine starts. */
+  prepare?(): void;
 }

@@ -44,8 +44,8 @@ export function hasNoPriorEffects(env: RunEnvironment, { thread, claim }: Persis
   if (env.onPriorEffect === "repeat") return true;
   const known = siblingBranches.get(thread);
   if (known !== undefined) return Array.isArray(known) && known.length === 0;
-  // No checkpoint existed at the claim, so no branch had one either.
-  if (claim.nextCheckpoint > 1) return false;
+  // Without a checkpoint at the claim, no branch had one either.
+  if (claim.nextCheckpoint > 1 && claim.loaded?.isOnlyBranch !== true) return false;
   siblingBranches.set(thread, []);
   return true;
 }

@@ -78,14 +78,16 @@ export function retainOutcomes(store: Store, thread: string, outcomes: UnsavedOu
 
 /**
  * Writes the retained outcomes of a newly claimed thread. Drops outcomes when another owner had claimed the thread
- * since. Rejects with the store's error while the store still refuses the write; the outcomes stay retained.
+ * since. Rejects with the store's error while the store still refuses the write; the outcomes stay retained. Resolves to
+ * the claim, without loaded rows that the outcomes changed.
  */
-export async function writeUnsavedOutcomes(store: Store, thread: string, { epoch, nextSeq }: Claim): Promise<void> {
+export async function writeUnsavedOutcomes(store: Store, thread: string, claim: Claim): Promise<Claim> {
+  const { epoch, nextSeq } = claim;
   const threads = unsavedByStore.get(store);
   const unsaved = threads?.get(thread);
-  if (threads === undefined || unsaved === undefined) return;
+  if (threads === undefined || unsaved === undefined) return claim;
   threads.delete(thread);
-  if (unsaved.epoch !== epoch - 1) return;
+  if (unsaved.epoch !== epoch - 1) return claim;
   const remaining = new Map(unsaved.namespaces);
   try {
     for (const [namespace, results] of unsaved.namespaces) {
@@ -93,6 +95,7 @@ export async function writeUnsavedOutcomes(store: Store, thread: string, { epoch
       await awaitDurable((onCommitted) => store.commit(commit, onCommitted));
       remaining.delete(namespace);
     }
+    return { ...claim, loaded: undefined };
   } catch (error) {
     // After a fencing error the new owner continues without these outcomes and may repeat their effects.
     if (!isStatewrightError(error, "fenced")) retainOutcomes(store, thread, { epoch, namespaces: remaining });

@@ -35,7 +35,8 @@ export async function applyAnswers(
     const all =
       entries.length === 0
         ? []
-        : await saved.store.interrupts(session.position.run.thread, session.position.run.branch);
+        : (saved.claim.loaded?.interrupts ??
+          (await saved.store.interrupts(session.position.run.thread, session.position.run.branch)));
     const repeated = key === undefined ? undefined : all.find(({ answerKey }) => answerKey === key);
     if (repeated !== undefined) throw createAnsweredError(saved.codec, repeated, getErrorPlace(session.position));
     const known = { all, awaited: await loadAwaited(session.position, saved, answers) };

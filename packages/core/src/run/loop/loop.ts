@@ -11,7 +11,7 @@ import { graphReader, restoreGraphPosition } from "../migration/thread-snapshot.
 import { createFinalEvent } from "../session/durable-event.ts";
 import type { RunResult } from "../session/options/options.ts";
 import { readOutput } from "../session/output.ts";
-import { awaitCommit, type Persistence } from "../session/parts/persistence.ts";
+import { awaitCommit, isLostClaim, type Persistence } from "../session/parts/persistence.ts";
 import type { State } from "../session/returns.ts";
 import { toResultBase, toRunRow } from "../session/run-row.ts";
 import type { Session } from "../session/session.ts";
@@ -52,7 +52,7 @@ export const graphProgram: Program = Object.freeze({
  * the error of the run, after the error is saved.
  */
 async function runToEnd(session: Session, continuation?: Continuation): Promise<RunResult<State>> {
-  session.inboxes.mailbox?.open(session.inboxes.inbox);
+  const { saved } = session.journal;
   let failure: unknown;
   try {
     if (continuation !== undefined) {
@@ -60,6 +60,7 @@ async function runToEnd(session: Session, continuation?: Continuation): Promise<
       await recordContinuation(session, { interrupts: answered, timers: disarmTimers(answered) });
       resumeTasks(session, new Set(answered.map((row) => row.task)));
     }
+    session.inboxes.mailbox?.open(session.inboxes.inbox);
     const stop = await runSupersteps(session, { isFresh: continuation === undefined });
     switch (stop.kind) {
       case "waiting":
@@ -76,6 +77,8 @@ async function runToEnd(session: Session, continuation?: Continuation): Promise<
         failure = stop.error;
     }
   } catch (error) {
+    // The caller claims the thread and continues it once more.
+    if (saved !== undefined && isLostClaim(saved, error)) throw error;
     return finishOnError(session, error);
   }
   throw failure;
@@ -106,6 +109,7 @@ async function completeFailed(session: Session, saved: Persistence): Promise<Run
     const run = toRunRow(session.position, session.env.world, "done");
     await awaitCommit(saved, { run, events: endEvent.rows, release: true });
   } catch (error) {
+    if (isLostClaim(saved, error)) throw error;
     return finishOnError(session, error);
   }
   endEvent.emit();

@@ -9,6 +9,7 @@ import type { CheckpointRow, Control, RunRow } from "../../checkpoint/checkpoint
 import { encodeDelta } from "../../checkpoint/codec/saved-state.ts";
 import type { GraphVersion } from "../../checkpoint/export/thread-export.ts";
 import { type EffectRow, isOpen } from "../../checkpoint/journal.ts";
+import { listNotices } from "../../checkpoint/notification.ts";
 import type { Claim, Commit, Store } from "../../checkpoint/store.ts";
 import type { TimerChange } from "../../checkpoint/timer.ts";
 import type { Graph } from "../../compile/graph.ts";
@@ -230,12 +231,14 @@ async function parkRun(
   if (run.status === "parked" && run.error?.message === cause.message) return;
   const body = { type: "run.paused", cause } as const;
   const at = world.clock.now();
+  const parked = toParkedRow(run, cause);
   const commit = {
     thread,
     branch,
     epoch,
     seq: nextSeq,
-    run: toParkedRow(run, cause),
+    run: parked,
+    outbox: listNotices({ run: parked, namespace: branch }, { claim, run: parked, clock: world.clock }),
     timers: [...(listTimerChanges(control, undefined) ?? []), ...disarmTimers(interrupts)],
     events: [{ seq: nextSeq, branch, at, text: encodeWrapper(codec, body, "the event run.paused") }],
   };
@@ -294,7 +297,7 @@ async function writeMigration(options: ResolveVersionOptions, to: MigratedSnapsh
     seq += 1;
   }
   world.log("info", `a thread was migrated to version ${graph.version}`, { thread, from: claim.writtenBy.version });
-  return { ...claim, nextSeq: seq, nextCheckpoint: id, head };
+  return { ...claim, nextSeq: seq, nextCheckpoint: id, head, loaded: undefined };
 }
 
 /** Namespace to write, and its parent namespace. */

@@ -50,6 +50,11 @@ export function cacheFinalState(
   threads.set(run.thread, new WeakRef({ plan, branch: run.branch, epoch: claim.epoch, head, state, writer }));
 }
 
+/** Returns true if the final state of a thread is cached. A claim may still find the thread changed. */
+export function hasFinalState(store: Store, thread: string): boolean {
+  return finalStates.get(store)?.get(thread)?.deref() !== undefined;
+}
+
 /** Removes and returns the cached final state when the claim finds the thread unchanged. */
 export function popFinalState(
   store: Store,

@@ -12,6 +12,7 @@ import { describeIssues, parseWith } from "../../base/schema.ts";
 import { systemWorld, type World } from "../../base/world.ts";
 import { checkThread } from "../../checkpoint/check-writer.ts";
 import type { Control, RunRow } from "../../checkpoint/checkpoint.ts";
+import type { ClaimedRows } from "../../checkpoint/claimed-rows.ts";
 import {
   checkMessages,
   createInitialState,
@@ -48,7 +49,7 @@ import type { Signals } from "../session/parts/signals.ts";
 import type { Preemption } from "../session/preemption.ts";
 import type { State } from "../session/returns.ts";
 import { createSession, type Session } from "../session/session.ts";
-import { popFinalState } from "../superstep/final-state-cache.ts";
+import { hasFinalState, popFinalState } from "../superstep/final-state-cache.ts";
 import { followStoreClock, logSkew } from "./follow-store-clock.ts";
 
 /** Fields of a new run that the caller sets. */
@@ -68,6 +69,8 @@ export interface OpenSessionOptions {
   readonly mailbox?: InboxBuffer;
   /** Stops the run in favour of an input from another process. */
   readonly stop?: (reason: Preemption) => void;
+  /** Claim of the thread for this graph, made before. Used once; released if the session cannot be opened. */
+  readonly heldClaim?: Claim | undefined;
   /** Queued run to start, unless the run before it is unfinished. */
   readonly queued?: RunRow;
   /** True for an automatic recovery after a crash of the process; recoveries are counted. */
@@ -123,32 +126,16 @@ function publishEvents({ events, thread }: OpenSessionOptions, { position: { run
 
 async function claimSession(opening: OpenSessionOptions): Promise<Session> {
   const { graph, options, thread } = opening;
-  const plan = getPlan(graph);
-  const env = createEnvironment(opening);
+  const { env, kernel } = await createBase(opening);
   const { codec } = env;
-  const kernel = getRunKernel(graph, opening.events);
   if (options.store === undefined) return createUnsavedSession(opening, { env, kernel });
   const { store } = options;
-  if (!opening.mustExist && options.branch !== undefined) await checkBranchGraph(store, thread, graph);
-  const claim = await store.claim({
-    thread,
-    branch: opening.queued?.branch ?? options.branch,
-    graph: graph.name,
-    version: graph.version,
-    shape: plan.shape,
-    outline: plan.outline,
-    at: env.world.clock.now(),
-    keySalt: toKeySalt(opening),
-    mustExist: opening.mustExist,
-    tenant: opening.labels?.tenant,
-    owner: opening.labels?.owner,
-    startsRun: opening.claimsOnCommit,
-    claim: opening.claim,
-  });
-  const { world, skewMs } = followStoreClock(env.world, claim);
+  const written = opening.heldClaim ?? (await claimThread(opening, store, env.world));
+  const { world, skewMs } = followStoreClock(env.world, written);
+  let claim = written;
   let older: Graph;
   try {
-    await writeUnsavedOutcomes(store, thread, claim);
+    claim = await writeUnsavedOutcomes(store, thread, written);
     checkFormat(thread, claim);
     checkThread({ id: thread, graph: claim.writtenBy.graph }, graph);
     const resolution = await resolveThreadVersion(opening, store, claim, { codec, world });
@@ -162,7 +149,42 @@ async function claimSession(opening: OpenSessionOptions): Promise<Session> {
     throw error;
   }
   await release(store, thread, claim, { world });
-  return claimSession({ ...opening, graph: older, options: { ...options, older: [], migrations: [] } });
+  const resolved = { graph: older, heldClaim: undefined, options: { ...options, older: [], migrations: [] } };
+  return claimSession({ ...opening, ...resolved });
+}
+
+/** Creates what needs no claim. Releases the claim made before when the options are invalid. */
+async function createBase(opening: OpenSessionOptions): Promise<SessionBase> {
+  const { graph, options, thread, heldClaim } = opening;
+  try {
+    return { env: createEnvironment(opening), kernel: getRunKernel(graph, opening.events) };
+  } catch (error) {
+    if (heldClaim !== undefined && options.store !== undefined)
+      await release(options.store, thread, heldClaim, { world: getWorld(options) });
+    throw error;
+  }
+}
+
+async function claimThread(opening: OpenSessionOptions, store: Store, world: World): Promise<Claim> {
+  const { graph, options, thread } = opening;
+  const { shape, outline } = getPlan(graph);
+  if (!opening.mustExist && options.branch !== undefined) await checkBranchGraph(store, thread, graph);
+  return await store.claim({
+    thread,
+    branch: opening.queued?.branch ?? options.branch,
+    graph: graph.name,
+    version: graph.version,
+    shape,
+    outline,
+    at: world.clock.now(),
+    keySalt: toKeySalt(opening),
+    mustExist: opening.mustExist,
+    tenant: opening.labels?.tenant,
+    owner: opening.labels?.owner,
+    startsRun: opening.claimsOnCommit,
+    loads: !hasFinalState(store, thread),
+    claim: opening.claim,
+  });
 }
 
 /** Throws when the thread belongs to another graph. A claim creates a missing branch, so this check comes first. */
@@ -314,12 +336,13 @@ async function loadSession(
   const { channels } = graph.state;
   const { head } = claim;
   const finalState = popFinalState(store, plan, codec, { thread, claim });
-  const rows = head === undefined || finalState !== undefined ? [] : await store.state(thread, head.id);
   const control = head === undefined ? emptyControl : deepFreeze(parseControl(codec, head));
-  const effects =
-    head === undefined || control.tasks.length === 0 ? [] : await store.effects(thread, claim.branch, head.step);
-  const interrupts =
-    head === undefined || control.tasks.length === 0 ? [] : await store.interrupts(thread, claim.branch);
+  const { loaded = noLoadedRows } = claim;
+  const rows =
+    head === undefined || finalState !== undefined ? [] : (loaded.state ?? (await store.state(thread, head.id)));
+  const isAtRest = head === undefined || control.tasks.length === 0;
+  const effects = isAtRest ? [] : (loaded.effects ?? (await store.effects(thread, claim.branch, head.step)));
+  const interrupts = isAtRest ? [] : (loaded.interrupts ?? (await store.interrupts(thread, claim.branch)));
   const open = claim.run !== undefined && isUnfinished(claim.run);
   const breakpoints =
     opening.options.breakpoints === undefined
@@ -334,7 +357,8 @@ async function loadSession(
     store,
     codec,
     writer: finalState?.writer ?? createStateWriter(channels, codec, rows),
-    claim,
+    // A long run keeps no text of its first state.
+    claim: claim.loaded === undefined ? claim : { ...claim, loaded: { ...claim.loaded, state: [], effects: [] } },
     thread: {
       changed: program.derivesPosition && !migrated && !isWriter(graph, claim.writtenBy),
       nextSeq: claim.nextSeq,
@@ -349,6 +373,7 @@ async function loadSession(
       pauseRequests: new Set(),
       pause: (reason) => (events.handle as RunHandle<unknown> | undefined)?.drain(reason),
       takenNamespaces: isOwnerLost(claim.previousOwner) ? new Set() : undefined,
+      claimsOnCommit: opening.claimsOnCommit === true,
       onceEffects: createOnceEffects(),
       unsavedOutcomes: new Map(),
       run,
@@ -393,6 +418,8 @@ async function loadSession(
     },
   });
 }
+
+const noLoadedRows: Partial<ClaimedRows> = {};
 
 /** Returns true if a run is unfinished: not done and not cancelled. */
 export function isUnfinished(run: RunRow): boolean {

@@ -22,14 +22,19 @@ const createNotingGraph = (version: number) =>
 
 const graph = createNotingGraph(1);
 
-/** Creates a separate process on a store and counts its state reads. */
+/** Creates a separate process on a store and counts its reads of a state, also those with a claim. */
 function processOn(store: Store): { readonly store: Store; readonly reads: () => number } {
   let reads = 0;
   const state: Store["state"] = (...wanted) => {
     reads += 1;
     return store.state(...wanted);
   };
-  return { store: { ...store, state }, reads: () => reads };
+  const claim: Store["claim"] = async (request) => {
+    const claimed = await store.claim(request);
+    if (claimed.loaded !== undefined) reads += 1;
+    return claimed;
+  };
+  return { store: { ...store, state, claim }, reads: () => reads };
 }
 
 async function turn(store: Store, note: unknown): Promise<readonly unknown[]> {

@@ -124,7 +124,7 @@ describe("engine", () => {
     const watched: Store = {
       ...store,
       claimable: (page) => {
-        if (page.kind === "queued") looks += 1;
+        if (page.kind === "incompatible") looks += 1;
         return store.claimable(page);
       },
     };

@@ -54,6 +54,7 @@ const options: Readonly<Record<"run" | "resume" | "submit", readonly string[]>> 
     metadata: true,
     tenant: true,
     owner: true,
+    priority: true,
     world: true,
     codec: true,
   }),

@@ -170,6 +170,11 @@ interface QueueOptions
    * cancelled. `reject` refuses the run with `thread_busy` while the thread has an unfinished or a queued run.
    */
   readonly onBusy?: OnBusy;
+  /**
+   * Priority among the queued runs of all threads, an integer: engines start runs of a higher priority first. Inputs
+   * of one thread keep their order. Default 0.
+   */
+  readonly priority?: number;
 }
 
 /** Options of `run`. Input and context are required when the graph requires them. */

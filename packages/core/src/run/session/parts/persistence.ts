@@ -4,6 +4,7 @@ import type { World } from "../../../base/world.ts";
 import type { RunRow } from "../../../checkpoint/checkpoint.ts";
 import type { StateWriter } from "../../../checkpoint/codec/saved-state.ts";
 import type { EffectRow, InterruptRow } from "../../../checkpoint/journal.ts";
+import { listNotices, mayNotify } from "../../../checkpoint/notification.ts";
 import type { InputCounts } from "../../../checkpoint/run-request.ts";
 import type { CheckpointWrite, Claim, Commit, Store } from "../../../checkpoint/store.ts";
 import type { Codec } from "../../../state/codec.ts";
@@ -86,10 +87,17 @@ export interface ActiveThread extends Sequence {
   readonly pause: (reason: string) => void;
   /** Namespaces loaded by this session since it claimed the thread of a dead or displaced owner; undefined for another claim. */
   readonly takenNamespaces: Set<string> | undefined;
+  /** True when the first commit claims the thread. */
+  readonly claimsOnCommit: boolean;
   /** `once` effects in progress. */
   readonly onceEffects: OnceEffects;
   /** Finished effects whose commit failed, by namespace and journal key. */
   readonly unsavedOutcomes: Map<string, { readonly namespace: string; readonly effect: PendingEffect }>;
+}
+
+/** Returns true for the error of a first commit that was to claim the thread, and found it changed. */
+export function isLostClaim({ thread, claim }: Persistence, error: unknown): boolean {
+  return thread.claimsOnCommit && thread.durableSeq < claim.nextSeq && isStatewrightError(error, "fenced");
 }
 
 /** Returns the key of a journal row in its namespace. */
@@ -215,10 +223,12 @@ function writeCommit(saved: Persistence, parts: SessionWrite, onCommitted: (fail
   }
   const { after, seq } = getSeqRange(parts) ?? { after: undefined, seq: saved.thread.durableSeq };
   const parents = encodeParentEffects(saved);
+  const outbox = mayNotify(parts) ? listSessionNotices(saved, parts) : undefined;
   const handledRequests = listHandledRequests(saved.thread, parts.run);
   saved.store.commit(
     {
       ...parts,
+      ...(outbox === undefined ? {} : { outbox }),
       ...(handledRequests === undefined ? {} : { handledRequests }),
       effects,
       artifacts:
@@ -244,6 +254,12 @@ function writeCommit(saved: Persistence, parts: SessionWrite, onCommitted: (fail
       onCommitted(failure);
     },
   );
+}
+
+/** Lists the notifications of a commit. */
+function listSessionNotices({ namespace, claim, thread }: Persistence, parts: SessionWrite): Commit["outbox"] {
+  const { run, world } = thread;
+  return listNotices({ ...parts, namespace }, { claim, run, clock: world.clock });
 }
 
 /** Lists the pause requests that a resting run handles. A store removes the requests of a run that ends. */

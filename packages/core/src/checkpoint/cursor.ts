@@ -7,12 +7,14 @@ interface CursorParts {
   readonly listThreads: readonly [updatedAt: number, id: string];
   readonly listRuns: readonly [id: string, position: number];
   readonly listInterrupts: readonly [position: number];
+  readonly listNotifications: readonly [position: number];
 }
 
 const cursorTypes: Readonly<Record<keyof CursorParts, readonly ("number" | "string")[]>> = {
   listThreads: ["number", "string"],
   listRuns: ["string", "number"],
   listInterrupts: ["number"],
+  listNotifications: ["number"],
 };
 
 /** Returns the cursor of a row: the text to pass as `before`. */
@@ -22,14 +24,18 @@ export function toCursor<List extends keyof CursorParts>(_list: List, parts: Cur
 }
 
 /** Returns the parts of a cursor. Throws `invalid_option` for a text that is no cursor of the list. */
-export function parseCursor<List extends keyof CursorParts>(list: List, cursor: string): CursorParts[List] {
+export function parseCursor<List extends keyof CursorParts>(
+  list: List,
+  cursor: string,
+  { where, option }: { readonly where: string; readonly option: string } = { where: list, option: "before" },
+): CursorParts[List] {
   const parts = parseParts(cursor);
   const types = cursorTypes[list];
   if (parts.length === types.length && parts.every((part, index) => typeof part === types[index]))
     return parts as CursorParts[List];
   throw invalidOption({
-    where: list,
-    option: "before",
+    where,
+    option,
     expected: "a cursor of the same list",
     got: cursor,
     fix: "Pass the `cursor` of the last row of the previous page",

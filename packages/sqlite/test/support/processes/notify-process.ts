@@ -1,0 +1,56 @@
+/**
+ * Process of the tests of notifications and of acts: runs graphs on a file, or performs an act. It reports each
+ * delivered notification and each progress to its parent, and waits there for its end.
+ */
+import process from "node:process";
+import { defineGraph, defineState, deleteThreads, END, engine, run, START } from "@statewright/core";
+import { sqliteStore } from "@statewright/sqlite";
+
+const [, , file = "", role = "", thread = "t"] = process.argv;
+
+export const failing = defineGraph({ name: "failing", state: defineState({}) })
+  .nodes({
+    work: () => {
+      throw new Error("no stock");
+    },
+  })
+  .edges({ [START]: "work", work: END });
+
+const store = sqliteStore(file, { durability: "normal" });
+const report = (message: unknown): void => void process.send?.(message);
+const never = new Promise<never>(() => undefined);
+
+switch (role) {
+  case "fail":
+    // The process is killed right after the commit of the failure.
+    await run(failing, { store, thread }).result.catch(() => report("failed"));
+    await never;
+    break;
+  case "deliver":
+  case "die": {
+    const host = engine({
+      store,
+      graphs: [failing],
+      pollMs: 20,
+      notify: async ({ id, kind, thread: about }) => {
+        report({ id, kind, thread: about });
+        if (role === "die") await never;
+      },
+    });
+    await host.start();
+    await never;
+    break;
+  }
+  case "delete":
+  case "delete and die":
+    await deleteThreads(store, {
+      filter: {},
+      concurrency: 2,
+      onProgress: ({ done }) => void (role === "delete and die" && done === 5 && process.kill(process.pid, "SIGKILL")),
+    });
+    report("ended");
+    await store.close();
+    break;
+  default:
+    throw new Error(`unknown role ${role}`);
+}
