@@ -23,6 +23,7 @@ export const pagesByPackage = {
     "long-term-store.md",
     "streaming.md",
     "serving-threads.md",
+    "deliver-work.md",
     "notifications.md",
     "reading-a-store.md",
     "operating.md",
