@@ -40,12 +40,13 @@ export interface DelivererUnderTest {
 /** Part of a deliverer that a test needs. */
 export type DelivererPart = "workers" | "kill" | "stop" | "advance" | "server";
 
-/** One test of the suite. `run` rejects when the deliverer violates `name`. */
+/** One test of the suite. */
 export interface DelivererTest {
   /** Id of the scenario: PA1 to PA22. */
   readonly id: string;
   readonly name: string;
   readonly needs: readonly DelivererPart[];
+  /** Runs the test with a fresh deliverer from `open`. Rejects when the test fails. */
   run(open: () => Promise<DelivererUnderTest>): Promise<void>;
 }
 
