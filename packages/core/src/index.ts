@@ -198,6 +198,7 @@ export type { ActError, ActOptions, ActProgress, ActReport } from "./resume/acts
 export { type ActThreadFilter, type DeleteThreadsOptions, deleteThreads } from "./resume/acts/delete-threads.ts";
 export { type ResumeRunsOptions, resumeRuns, retryRuns } from "./resume/acts/resume-runs.ts";
 export type { ActRunFilter } from "./resume/acts/run-list.ts";
+export { type CancelRunOptions, cancelRun } from "./resume/cancel-run.ts";
 export { type CheckRunsOptions, checkRuns, type RunCheck } from "./resume/check-runs.ts";
 export { deliver } from "./resume/deliver.ts";
 export type {
@@ -213,7 +214,9 @@ export { type ConversationTypes, type EditOptions, editMessage } from "./resume/
 export { type Engine, type EngineOptions, engine } from "./resume/engine.ts";
 export { type ForkOptions, fork } from "./resume/fork.ts";
 export type { Notify, NotifyOptions } from "./resume/notify-options.ts";
+export { type PauseRunOptions, pauseRun } from "./resume/pause-run.ts";
 export { type RecoverOptions, recover } from "./resume/recover.ts";
+export type { RequestedRunResult, RequestRunOptions } from "./resume/request-run.ts";
 export { resume } from "./resume/resume.ts";
 export type { ServingOptions } from "./resume/serving.ts";
 export { type SteerOptions, steer } from "./resume/steer.ts";

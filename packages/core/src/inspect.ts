@@ -94,6 +94,7 @@ export {
 export { type StreamEventsOptions, streamEvents } from "./inspect/stream-events.ts";
 export { streamMessageText } from "./inspect/stream-message-text.ts";
 export { toPublicEvent, toPublicState } from "./inspect/to-public-state.ts";
+export { type WatchStoreOptions, watchStore } from "./inspect/watch-store.ts";
 export type { GuardResult } from "./run/kernel/kernel.ts";
 export type { DurableEventBody } from "./run/session/durable-event.ts";
 export { applyJsonPatch, type JsonPatchOp } from "./state/json-patch.ts";

@@ -104,6 +104,19 @@ test("fetchUrl refuses other schemes, credentials in the URL and hosts outside t
   });
 });
 
+test("a redirect loop ends after 5 redirects in all, also when each redirect is to another host [FX95]", async () => {
+  const paths: (string | undefined)[] = [];
+  const port = await serve((request, response) => {
+    paths.push(request.url);
+    response.writeHead(302, { location: `http://host${paths.length}.invalid:${port}/${paths.length}` }).end();
+  });
+  expect(await getFailure(fetchUrl(`http://host0.invalid:${port}/0`, local))).toMatchObject({
+    code: "too_large",
+    message: expect.stringContaining("host0.invalid redirected more than 5 times"),
+  });
+  expect(paths).toEqual(["/0", "/1", "/2", "/3", "/4", "/5"]);
+});
+
 test("fetchUrl sends no secrets to a redirect on another host and does not repeat a form", async () => {
   const seen: unknown[] = [];
   const port = await serve((request, response) => {

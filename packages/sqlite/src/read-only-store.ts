@@ -6,10 +6,12 @@ import { createOutsideReader } from "./bodies/outside-bodies.ts";
 import { Reencryption } from "./encryption/reencrypt.ts";
 import { backUpDatabase } from "./file/back-up-database.ts";
 import { openReadOnly, type ReadOnlyDatabase } from "./file/open-read-only.ts";
+import { createOutboxReads, type OutboxReads } from "./outbox/outbox-store.ts";
 import { createReadOnlyError, ReadTransactions } from "./read/read-transactions.ts";
 import { createReader } from "./read/reader.ts";
 import { Snapshots } from "./read/snapshots.ts";
 import { createStoreReads } from "./read/store-reads.ts";
+import { ThreadWatch } from "./read/thread-watch.ts";
 import { createThreadExporter } from "./rows/thread-export.ts";
 import type { SqliteStore } from "./sqlite-store.ts";
 import type { ResolvedOptions } from "./store-parts.ts";
@@ -18,7 +20,6 @@ import { createArtifactStore } from "./write/artifact-store.ts";
 import { Artifacts } from "./write/artifacts.ts";
 import { LongTermTable } from "./write/long-term.ts";
 import { createLongTermStore } from "./write/long-term-store.ts";
-import { createOutboxReads, type OutboxReads } from "./write/outbox-store.ts";
 import { PrunedRanges } from "./write/pruned-ranges.ts";
 import { createScheduleReads } from "./write/schedule-store.ts";
 import { ScheduleTable } from "./write/schedule-table.ts";
@@ -67,6 +68,7 @@ function createStore(
     owner: transactions,
     transactions,
   });
+  const watch = new ThreadWatch(db, { world, isClosed: () => transactions.isClosed(), isLocal: false });
   const readers = { db, transactions: { read: transactions.read.bind(transactions), write: refuse } };
   const claims = { hasFailedReleases: () => false, retryReleases: refuse };
   return {
@@ -74,6 +76,7 @@ function createStore(
     local: false,
     ...createRefusedWrites(refuse, (run) => void world.schedule.soon(run)),
     ...createStoreReads({ transactions, snapshots, exportThread, claims, artifacts, readOutside }),
+    watch: (listener, watching) => watch.watch(listener, watching),
     schedules: { ...createScheduleReads({ transactions, schedules }), put: refuse, delete: refuse },
     longTerm: createLongTermStore({ ...readers, items, applyLongTerm: () => undefined }, longTerm),
     outbox: { ...createOutboxReads(transactions), ...createRefusedOutbox(refuse) },
@@ -86,6 +89,7 @@ function createStore(
     rotate: refuse,
     close: async () => {
       snapshots.close();
+      watch.close();
       transactions.close();
     },
   };

@@ -17,6 +17,7 @@ import type { OpenedDatabase } from "./file/open-database.ts";
 import { createOwner, type Owner } from "./file/owner.ts";
 import { createReader, type Reader } from "./read/reader.ts";
 import { Snapshots } from "./read/snapshots.ts";
+import { ThreadWatch } from "./read/thread-watch.ts";
 import { createThreadExporter } from "./rows/thread-export.ts";
 import type { SqliteStoreOptions } from "./store-options.ts";
 import { Verifier } from "./verify/verifier.ts";
@@ -43,6 +44,7 @@ export interface StoreParts {
   readonly writer: Writer;
   readonly transactions: Transactions;
   readonly snapshots: Snapshots;
+  readonly watch: ThreadWatch;
   readonly claims: ClaimRegistry;
   readonly artifacts: Artifacts;
   /** Bodies outside of the file; undefined without the option `artifactBodies`. */
@@ -105,6 +107,7 @@ export function createStoreParts({ db, file }: OpenedDatabase, options: Resolved
     reader,
     writer,
     transactions,
+    watch: new ThreadWatch(db, { world, isClosed: () => transactions.isClosed(), isLocal: db.memory }),
     snapshots: new Snapshots({ db, file, storeCipher, world, owner, transactions }),
     claims: new ClaimRegistry({
       ...{ transactions, writer, world, owner, reader, reserve },

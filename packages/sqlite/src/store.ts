@@ -1,9 +1,11 @@
 /** Store in one SQLite file: synchronous reads, and writes through the single writer. */
 
+import { isStatewrightError } from "@statewright/core";
 import { systemWorld } from "@statewright/core/adapter";
 import { createFileOperations } from "./file/file-operations.ts";
 import { type OpenedDatabase, openDatabase } from "./file/open-database.ts";
 import { toStoreError } from "./file/store-errors.ts";
+import { createOutboxStore } from "./outbox/outbox-store.ts";
 import { createStoreReads } from "./read/store-reads.ts";
 import { openReadOnlyStore } from "./read-only-store.ts";
 import type { SqliteStore } from "./sqlite-store.ts";
@@ -11,9 +13,8 @@ import { checkOptions, type SqliteStoreOptions } from "./store-options.ts";
 import { createStoreParts, type ResolvedOptions, type StoreParts } from "./store-parts.ts";
 import { createArtifactStore } from "./write/artifact-store.ts";
 import { createLongTermStore } from "./write/long-term-store.ts";
-import { createOutboxStore } from "./write/outbox-store.ts";
 import { createScheduleStore } from "./write/schedule-store.ts";
-import { createStoreWrites } from "./write/store-writes.ts";
+import { createStoreWrites, removeRemains } from "./write/store-writes.ts";
 
 /**
  * Creates a store in the SQLite file at `path`; `":memory:"` creates a store in this process, for tests. Throws
@@ -48,12 +49,14 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sql
 
 function createStore(opened: OpenedDatabase, path: string, options: ResolvedOptions): SqliteStore {
   const parts = createStoreParts(opened, options);
+  continueDeletions(parts);
   return {
     name: "sqlite",
     ownership: options.ownership ?? "store",
     local: path === ":memory:",
     ...createStoreWrites(parts),
     ...createStoreReads(parts),
+    watch: (listener, watching) => parts.watch.watch(listener, watching),
     longTerm: createLongTermStore(parts, options.longTerm),
     schedules: createScheduleStore(parts),
     outbox: createOutboxStore(parts),
@@ -67,11 +70,23 @@ function createStore(opened: OpenedDatabase, path: string, options: ResolvedOpti
   };
 }
 
+/** Deletes rows that a crash left of deleted threads, while the store is used. A store that closes leaves the rest. */
+function continueDeletions(parts: StoreParts): void {
+  if (!parts.writer.deletion.hasRemains()) return;
+  removeRemains(parts).catch((error: unknown) => {
+    if (isStatewrightError(error, "store_closed")) return;
+    parts.world.log("warn", "rows of deleted threads remain: the next deletion or opening continues", {
+      error: String(error),
+    });
+  });
+}
+
 /** Closes a store; releases the threads if the file contains an owner. */
-function closeStore({ transactions, snapshots, claims, owner }: StoreParts): void {
+function closeStore({ transactions, snapshots, watch, claims, owner }: StoreParts): void {
   if (transactions.isClosed()) return;
   transactions.refuseNew();
   snapshots.close();
+  watch.close();
   transactions.close(() => (mayHaveOwners(owner) ? claims.createFinalJob() : undefined));
 }
 

@@ -1,6 +1,7 @@
 /** `createAgent`: a model and its tools as an ordinary graph, with methods for user messages. */
 import {
   type AnyModel,
+  cancelRun,
   type Graph,
   type Message,
   type Middleware,
@@ -83,7 +84,7 @@ export type AgentSteerOptions = Omit<SteerOptions, "store" | "input" | "kind"> &
 
 /** Options of `agent.abort`. */
 export interface AgentAbortOptions {
-  /** Thread whose runs are cancelled. Default: all active runs of the agent in this process. */
+  /** Thread whose run is cancelled, in this process or another. Default: all active runs of the agent in this process. */
   readonly thread?: string;
   /** Reason of the cancellation, in the result and the events of the run. Default: "the run was cancelled". */
   readonly reason?: string;
@@ -119,9 +120,10 @@ export interface Agent<
   ): AgentRun<AgentState<Types>["state"], OutputOf<Types, Output>>;
   /**
    * Cancels active runs of the agent in this process, also runs that an engine started: all runs, or the runs of one
-   * thread. The signals fire before `abort` returns. Resolves to the ids of the cancelled runs. With `thread`, rejects
-   * with `thread_busy` when the thread has an unfinished run that is not active in this process, such as a run of
-   * another process or a waiting run, and with `missing_store` when no run is active and no store is known.
+   * thread. The signals fire before `abort` returns. Without an active run in this process, the run of `thread` is
+   * cancelled by a request, as `cancelRun` does it: at work in another process, waiting, paused or crashed. Resolves to
+   * the ids of the cancelled runs. With `thread`, rejects with `missing_store` when no run is active here and no store
+   * is known.
    */
   abort(options?: AgentAbortOptions): Promise<readonly string[]>;
   /**
@@ -269,10 +271,13 @@ interface ThreadTarget {
   readonly store: Store | undefined;
 }
 
-/** Statuses of runs that `abort` cannot cancel, because they are not active in this process. */
+/** Statuses of runs that `abort` cancels by a request, because they are not active in this process. */
 const abortableElsewhere: readonly RunStatus[] = ["running", "waiting", "paused", "parked", "crashed"];
 
-/** Cancels the active runs of this process; rejects when the thread has another unfinished run. */
+/**
+ * Cancels the active runs of this process; for a thread without one, requests the cancel of its unfinished run from the
+ * process that runs it, or ends a run at rest.
+ */
 async function abortRuns(
   { graph, listRuns, store: agentStore }: ThreadTarget,
   { thread, reason, store = agentStore }: AgentAbortOptions,
@@ -282,17 +287,11 @@ async function abortRuns(
   // A resume that is cancelled before it has its thread drives no run.
   const ids = await Promise.all(active.map(({ id, run }) => run.catch(() => id)));
   if (thread === undefined || active.length > 0) return ids;
-  const [other] = await (store ?? throwMissingStore(graph.name)).runs({ thread, status: abortableElsewhere });
+  const shared = store ?? throwMissingStore(graph.name);
+  const [other] = await shared.runs({ thread, status: abortableElsewhere });
   if (other === undefined) return ids;
-  const isElsewhere = other.status === "running";
-  throw new StatewrightError("thread_busy", {
-    what: `agent "${graph.name}": abort expected a run of this process on the thread "${thread}", got the run "${other.id}", ${isElsewhere ? "which is active in another process" : `which is ${other.status} and active in no process`}`,
-    next: isElsewhere
-      ? 'Cancel the run in its process, or start a run with onBusy: "cancel"'
-      : 'Cancel the run with resume({ thread }).cancel(), or start a run with onBusy: "cancel"',
-    place: { graph: other.graph, thread },
-    details: { run: other.id, status: other.status },
-  });
+  const { run, status } = await cancelRun(shared, { thread, run: other.id, reason });
+  return status === "unchanged" ? ids : [run];
 }
 
 /**

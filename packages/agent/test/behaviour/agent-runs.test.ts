@@ -231,22 +231,18 @@ describe("abort of a thread", () => {
     expect((await store.runs({ thread: "t" })).map(({ status }) => status)).toEqual(["cancelled", "cancelled"]);
   });
 
-  test("abort of a thread whose run is active in another process is refused with the reason [FX8]", async () => {
+  test("abort of a thread whose run is active in another process fires its signals there and resolves to its id [FX8, SE5]", async () => {
     const store = memoryStore();
+    const elsewhere = createWaitingAgent(store.peer()).agent;
     const { agent, isAtWork } = createWaitingAgent(store);
     const run = agent.run({ thread: "t", input: "Go" });
     await isAtWork;
-    const elsewhere = createWaitingAgent(store.peer()).agent;
-    await expect(elsewhere.abort({ thread: "t" })).rejects.toMatchObject({
-      code: "thread_busy",
-      message: expect.stringContaining("which is active in another process"),
-      details: { run: run.id, status: "running" },
-    });
-    expect(await agent.abort({ thread: "t" })).toEqual([run.id]);
-    expect((await run.result).status).toBe("cancelled");
+    expect(await elsewhere.abort({ thread: "t", reason: "not needed" })).toEqual([run.id]);
+    expect(await run.result).toMatchObject({ status: "cancelled", reason: "not needed" });
+    expect(await elsewhere.abort({ thread: "t" })).toEqual([]);
   });
 
-  test("abort of a thread whose run waits for an answer is refused with the reason, and abort without a known store with missing_store [FX8]", async () => {
+  test("abort of a thread whose run waits for an answer ends the run, and abort without a known store is refused with missing_store [FX8]", async () => {
     const store = memoryStore();
     const agent = createAgent({
       name: "a",
@@ -255,11 +251,10 @@ describe("abort of a thread", () => {
       middleware: [confirmTools({ policy: () => true })],
       store,
     });
-    expect((await agent.run({ thread: "t", input: "Go" }).result).status).toBe("waiting");
-    await expect(agent.abort({ thread: "t" })).rejects.toMatchObject({
-      code: "thread_busy",
-      message: expect.stringContaining("which is waiting and active in no process"),
-    });
+    const waiting = await agent.run({ thread: "t", input: "Go" }).result;
+    expect(waiting.status).toBe("waiting");
+    expect(await agent.abort({ thread: "t", reason: "too late" })).toEqual([waiting.run]);
+    expect(await store.run(waiting.run)).toMatchObject({ status: "cancelled", reason: "too late" });
     const storeless = createWaitingAgent().agent;
     await expect(storeless.abort({ thread: "t" })).rejects.toMatchObject({ code: "missing_store" });
   });

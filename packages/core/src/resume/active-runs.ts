@@ -2,7 +2,7 @@
 import { isStatewrightError, toErrorRecord } from "../base/errors.ts";
 import type { World } from "../base/world.ts";
 import { engineStopReason } from "../checkpoint/claimable.ts";
-import { pauseRun } from "../run/launch.ts";
+import { suspendRun } from "../run/launch.ts";
 import type { RunHandle, RunResult } from "../run/session/options/options.ts";
 import { type HaltedRuns, isHalt } from "./halted-runs.ts";
 
@@ -81,7 +81,7 @@ export function createActiveRuns({
       for (const handle of endings.keys()) handle.drain(engineStopReason);
     },
     abort: () => {
-      for (const handle of endings.keys()) pauseRun(handle, engineStopReason);
+      for (const handle of endings.keys()) suspendRun(handle, engineStopReason);
     },
     waitUntilEmpty: async () => {
       while (endings.size > 0) await Promise.all(endings.values());

@@ -21,6 +21,7 @@ import { createHaltedRuns } from "./halted-runs.ts";
 import { createNotifier } from "./notifier.ts";
 import { type Notify, type NotifyOptions, resolveNotifyOptions } from "./notify-options.ts";
 import { createPendingWorkScanner, type PendingWork, type ScanExtent } from "./pending-work.ts";
+import { finishRequestedRuns } from "./requested-runs.ts";
 import { resumeRun } from "./resume.ts";
 import { createScanSchedule } from "./scan-schedule.ts";
 import {
@@ -103,9 +104,12 @@ export function engine(options: EngineOptions): Engine {
   let stopping: Promise<void> | undefined;
   const isServing = (): boolean => state === "serving";
 
-  const scanStore = (extent: ScanExtent): Promise<void> => {
-    if (extent === "all") notifier?.request();
-    return scanner.scan(extent, accept);
+  const scanStore = async (extent: ScanExtent): Promise<void> => {
+    if (extent === "all") {
+      notifier?.request();
+      await finishRequestedRuns(options, isClaimed);
+    }
+    await scanner.scan(extent, accept);
   };
   const schedule = createScanSchedule({ store, world, pollMs, isServing, scanStore });
   const halted = createHaltedRuns({ store, world, firstDelayMs: pollMs });
@@ -138,6 +142,17 @@ export function engine(options: EngineOptions): Engine {
     claimRuns === undefined
       ? createPendingWorkScanner(parts)
       : createClaimScanner({ ...parts, claimRuns, countFreeSlots });
+
+  let unwatch: (() => void) | undefined;
+  /** Scans when another caller or process adds work. The runs of this engine read their own inputs. */
+  function watchStore(): void {
+    unwatch ??= store.watch?.(
+      (thread) => {
+        if (!isClaimed(thread) && currentWork.size() < eagerScanBelow) schedule.hint(thread);
+      },
+      { kinds: ["input"] },
+    );
+  }
 
   /** Performs the work of a thread, when a slot is free; an engine that stops releases its claim. */
   function accept(work: PendingWork): Promise<void> | undefined {
@@ -184,6 +199,8 @@ export function engine(options: EngineOptions): Engine {
 
   async function stopServing(): Promise<void> {
     state = "stopping";
+    unwatch?.();
+    unwatch = undefined;
     schedule.cancel();
     const notified = notifier?.stop();
     const cancelled = cancelUnstarted();
@@ -202,6 +219,7 @@ export function engine(options: EngineOptions): Engine {
       await stopping;
       if (isServing()) return;
       state = "serving";
+      watchStore();
       scanner.reset();
       options.relay?.prepare?.();
       try {

@@ -4,6 +4,7 @@ import { type RunHost, startNextQueued } from "../run/queue.ts";
 import type { RunHandle } from "../run/session/options/options.ts";
 import { getCodec, getWorld } from "../run/task/open-session.ts";
 import { filterDeliverable } from "./notified-runs.ts";
+import { finishRequestedRuns } from "./requested-runs.ts";
 import {
   checkServing,
   continueRun,
@@ -18,7 +19,7 @@ import {
 export type RecoverOptions = ServingOptions;
 
 /**
- * Resumes all crashed and drained runs and durable machines with an undelivered event, and starts the first queued run of each idle thread, concurrently. Runs
+ * Handles the requests of runs at rest, resumes all crashed and drained runs and durable machines with an undelivered event, and starts the first queued run of each idle thread, concurrently. Runs
  * parked as incompatible with their graph are tried again; a run whose process died repeatedly without a new
  * checkpoint is parked. Returns a handle per run; the handles need not be awaited: failures are in the store and in
  * the log. Throws `invalid_option`, `missing_store`, and errors of the store.
@@ -32,6 +33,7 @@ export async function recover(options: RecoverOptions): Promise<readonly RunHand
   });
   const { store, parkAfter } = options;
   const { log } = getWorld(options);
+  await finishRequestedRuns(options);
   const { queued, orphaned, parked, notified } = await findClaimableRuns(store, getWorld(options));
   const deliverable = await filterDeliverable(store, getCodec(options), notified);
   /** Runs of one thread are serial. */

@@ -10,6 +10,11 @@ export interface ScanSchedule {
   scan(): Promise<void>;
   /** Starts a scan and logs its failure; the next poll follows. */
   request(): void;
+  /**
+   * Starts a scan for a new input of a thread that is not at work here. Hints during a scan, and shortly after one,
+   * start one scan together, so that scans for hints take a small part of the time.
+   */
+  hint(thread: string): void;
   /** Starts a scan of the queue only, once for all requests of this turn of the event loop. */
   requestQueue(): void;
   /** Sets the next poll and the alarm for the next timer. */
@@ -24,6 +29,9 @@ export interface ScanSchedule {
   /** Resolves when no scan is active. */
   waitForScan(): Promise<void>;
 }
+
+/** Pause after a scan for hints, as a multiple of its duration. */
+const hintPause = 5;
 
 export function createScanSchedule({
   store,
@@ -45,6 +53,10 @@ export function createScanSchedule({
   let isAlarmRequested = false;
   let cancelAlarm: () => void = ignore;
   let cancelPoll: () => void = ignore;
+  let cancelHint: (() => void) | undefined;
+  let nextHintAt = 0;
+  /** Threads with a new input since the last scan for hints. */
+  const hinted = new Set<string>();
 
   async function scanWhileRequested(): Promise<void> {
     try {
@@ -62,6 +74,23 @@ export function createScanSchedule({
     rescan = rescan === "all" ? "all" : extent;
     activeScan ??= scanWhileRequested();
     return activeScan;
+  }
+
+  /** Scans the queue for hints; all kinds of work when a message or a request waits. Never rejects. */
+  async function scanForHints(): Promise<void> {
+    cancelHint = undefined;
+    const threads = [...hinted];
+    hinted.clear();
+    if (!isServing()) return;
+    const startMs = world.clock.monotonic();
+    try {
+      const counts = await store.countInputs(threads);
+      await scan(counts.some(({ messages, requests }) => messages > 0 || requests > 0) ? "all" : "queue");
+    } catch (error) {
+      logFailedScan(error);
+    }
+    const endMs = world.clock.monotonic();
+    nextHintAt = endMs + (endMs - startMs) * hintPause;
   }
 
   function logFailedScan(error: unknown): void {
@@ -89,6 +118,16 @@ export function createScanSchedule({
         .catch(logFailedScan)
         .then(() => (isServing() ? schedule.schedulePoll() : undefined), ignore);
     },
+    hint: (thread) => {
+      hinted.add(thread);
+      if (cancelHint !== undefined || !isServing()) return;
+      const delayMs = nextHintAt - world.clock.monotonic();
+      if (delayMs > 0) cancelHint = world.schedule.after(delayMs, () => void scanForHints());
+      else {
+        cancelHint = ignore;
+        world.schedule.soon(() => void scanForHints());
+      }
+    },
     requestQueue: () => {
       if (isQueueRequested) return;
       isQueueRequested = true;
@@ -113,6 +152,9 @@ export function createScanSchedule({
     cancel: () => {
       cancelPoll();
       cancelAlarm();
+      cancelHint?.();
+      cancelHint = undefined;
+      hinted.clear();
     },
     waitForScan: async () => {
       await activeScan?.catch(ignore);

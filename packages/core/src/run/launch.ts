@@ -154,7 +154,7 @@ function isHandled(events: EventStream | undefined, error: unknown): boolean {
 }
 
 /** Pauses the run of a handle at once because its process stops: its signals abort, and a resume continues the run. */
-export function pauseRun(handle: RunHandle<unknown>, reason: string): void {
+export function suspendRun(handle: RunHandle<unknown>, reason: string): void {
   stopFunctions.get(handle)?.(new Preemption("pause", reason));
 }
 

@@ -9,16 +9,19 @@ import type { RunRow, RunStatus } from "../checkpoint/checkpoint.ts";
 import { inQueue } from "../checkpoint/delayed-run.ts";
 import type { InboxMessage } from "../checkpoint/inbox-message.ts";
 import type { ClaimMode } from "../checkpoint/previous-owner.ts";
+import type { RunRequest } from "../checkpoint/run-request.ts";
 import type { Claim, QueueWrite, Store } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/graph.ts";
 import { getPlan } from "../compile/plan.ts";
 import { beginRun, getProgram, programs } from "./begin.ts";
 import type { EventStream } from "./events/events.ts";
+import { finishRequestedRun } from "./finish-requested-run.ts";
 import { launch, type RunControls } from "./launch.ts";
 import { finishPreempted } from "./loop/finish-preempted.ts";
 import { migrateQueuedInput } from "./loop/migrate-queued-input.ts";
 import { loadRunOutcome, type OutcomeSource } from "./outcome.ts";
 import { subscribeToAbort } from "./session/abort.ts";
+import { applyRequest } from "./session/check-requests.ts";
 import type { BreakpointOption, CommonOptions, RunHandle, RunResult } from "./session/options/options.ts";
 import type { Persistence } from "./session/parts/persistence.ts";
 import type { Position } from "./session/parts/position.ts";
@@ -34,6 +37,9 @@ import {
   toRunKey,
   type WaitingRun,
 } from "./session/thread-registry.ts";
+import { watchThread } from "./session/thread-watch.ts";
+import { createWatch } from "./session/watch-run.ts";
+import { startUnlessRequested } from "./start-unless-requested.ts";
 import {
   getCodec,
   getWorld,
@@ -76,7 +82,7 @@ export type CallerWithStore = Caller & { readonly options: { readonly store: Sto
  * the queue.
  */
 export async function runAsActive(
-  session: Pick<Session, "position" | "events" | "journal" | "signals" | "inboxes">,
+  session: Session,
   caller: Caller,
   work: () => Promise<RunResult<State>>,
   isStillFirst: (error: unknown) => boolean = () => false,
@@ -99,7 +105,9 @@ export async function runAsActive(
     tenant,
     handle,
     stop,
+    stopForRequest: (request: RunRequest): void => applyRequest(saved.thread, request),
     notifyArrival: ({ id: message, kind }: Pick<InboxMessage, "id" | "kind">): void => {
+      saved.thread.arrivals.version += 1;
       if (kind === "event") events.notifyArrival();
       else if (kind === "steer") inbox.notifyArrival([message]);
     },
@@ -107,10 +115,11 @@ export async function runAsActive(
   active.set(run.thread, activeRun);
   const unregister =
     handle === undefined ? undefined : registerActiveRun([caller.graph, session.position.plan.graph], handle);
+  const unwatch = watchThread(store, createWatch(session, saved));
   // A run that could not start has released the thread without reading the queue length.
   let shouldStartNext = true;
   try {
-    const result = await work();
+    const result = await startUnlessRequested(session, saved, work);
     shouldStartNext = saved.thread.queued > 0 || waiting.size > 0;
     if (isResting(result)) void continueWithArrivals(session, caller);
     return result;
@@ -119,9 +128,22 @@ export async function runAsActive(
     throw error;
   } finally {
     unregister?.();
+    unwatch();
     if (active.get(run.thread) === activeRun) active.delete(run.thread);
+    // A request that arrived while the run came to rest.
+    if (saved.thread.requests > 0) void finishRequestedRuns(caller, store, run.thread);
     if (shouldStartNext) void startNextQueued(caller, store, run.thread);
     else resolveWaitingRuns(store, run.thread);
+  }
+}
+
+/** Ends or pauses the runs at rest that requests of the thread are about. Never rejects. */
+async function finishRequestedRuns({ options }: Caller, store: Store, thread: string): Promise<void> {
+  const world = getWorld(options);
+  try {
+    while ((await finishRequestedRun({ store, world, codec: getCodec(options), thread })).kind === "finished");
+  } catch (error) {
+    world.log("warn", "a request of a run could not be handled", { thread, error: toErrorRecord(error) });
   }
 }
 
@@ -658,4 +680,9 @@ function waitForTurn(
     // A drained input stays in the queue for a later process: a start here would run it after its drain.
     if (!stops.drain.aborted && !isThreadActive(store, thread)) void startNextQueued(caller, store, thread);
   });
+}
+
+/** Resolves the caller in this process that waits for a run which has left the queue. */
+export function leaveQueue(store: Store, run: RunRow): void {
+  getThreadRegistry(store).waiting.get(toRunKey(run))?.detach();
 }

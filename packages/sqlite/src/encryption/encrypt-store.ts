@@ -21,6 +21,7 @@ import { checkPath } from "../store-options.ts";
 import { Artifacts } from "../write/artifacts.ts";
 import { LongTermTable } from "../write/long-term.ts";
 import { PrunedRanges } from "../write/pruned-ranges.ts";
+import { RemovedThreads } from "../write/removed-threads.ts";
 import { ScheduleTable } from "../write/schedule-table.ts";
 import { getEncryptionState, setEncryptionState } from "./encryption-state.ts";
 import { Reencryption } from "./reencrypt.ts";
@@ -44,6 +45,7 @@ export function encryptStore(path: string, encryption: Encryption): void {
     const schedules = db.prepare<[], string>("SELECT id FROM schedules").pluck().all();
     for (const schedule of schedules) storeCipher.getScheduleCipher(schedule);
     setEncryptionState(db, "started");
+    deleteRemains(db);
     const plain = createReader(db);
     const artifacts = new Artifacts(db, { getCipher: () => undefined, putsOutside: false });
     const reencryption = new Reencryption(db, { reader: plain, artifacts });
@@ -61,6 +63,13 @@ export function encryptStore(path: string, encryption: Encryption): void {
   } finally {
     db.close();
   }
+}
+
+/** Deletes the rows that a crash left of deleted threads: nothing would encrypt them. */
+function deleteRemains(db: Database): void {
+  const removed = new RemovedThreads(db);
+  const removePiece = (): boolean => runTransaction(db, "immediate", () => removed.removePiece());
+  while (removePiece());
 }
 
 /** Bodies outside of the file are named by their plain hashes, and a call cannot change them with the file at once. */

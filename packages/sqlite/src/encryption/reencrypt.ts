@@ -18,7 +18,7 @@ import {
   toRunPayload,
 } from "@statewright/store-kit";
 import type { Database } from "../driver/database.ts";
-import { outboxColumns } from "../read/outbox-reader.ts";
+import { outboxColumns } from "../outbox/outbox-reader.ts";
 import type { Reader } from "../read/reader.ts";
 import { putRunSum, runIsIntact } from "../rows/row-sums.ts";
 import { detailColumns } from "../rows/thread-details.ts";

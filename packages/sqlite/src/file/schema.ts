@@ -9,6 +9,9 @@
  * Child namespaces are rows of `branches`, and a thread can have very many. So a partial index lists the branches
  * without child namespaces, and a separate table finds a checkpoint of a child namespace by thread and id.
  *
+ * Branches, events and artifacts do not reference their thread as a foreign key: a deleted thread loses its row first,
+ * and its history in pieces afterwards.
+ *
  * For a pruned range of a branch, an anchor contains the key and hash of its last checkpoint, the start of the
  * remaining chain, and the hash of the remaining deltas.
  *
@@ -30,7 +33,7 @@ export const applicationId = 0x53577274;
  * SHA-256 of the schema of a new file, so that opening a file does not create the tables in memory for comparison. A
  * test compares the hash with the statements below.
  */
-export const schemaHash = "5633cd95dfe2ce5711ab778426f2ed046aa43493bbff208f0d5547a0a9e16765";
+export const schemaHash = "fbc3fbc193f480ea780397c0f4b668e7cc0843a5913b2b7e4cea51ccec58ca3f";
 
 /** Forward only: the version of a file is its number of applied migrations. */
 export const migrations: readonly (readonly string[])[] = [
@@ -85,6 +88,11 @@ export const migrations: readonly (readonly string[])[] = [
     // Finds the threads with a new input: each input gives its thread the next number of the file.
     `CREATE INDEX threads_by_input ON threads (input) WHERE input > 0`,
     `CREATE INDEX threads_with_requests ON threads (key) WHERE requests > 0`,
+    // Keys of deleted threads with rows that remain. No new thread gets such a key.
+    `CREATE TABLE removed_threads (
+  key INTEGER PRIMARY KEY,
+  at INTEGER NOT NULL
+) STRICT`,
     `CREATE TABLE thread_details (
   thread INTEGER PRIMARY KEY REFERENCES threads ON DELETE CASCADE,
   title ANY,
@@ -101,7 +109,7 @@ export const migrations: readonly (readonly string[])[] = [
     `CREATE INDEX threads_by_metadata ON thread_metadata (value, name, tenant, thread)`,
     `CREATE TABLE branches (
   key INTEGER PRIMARY KEY,
-  thread INTEGER NOT NULL REFERENCES threads ON DELETE CASCADE,
+  thread INTEGER NOT NULL,
   name TEXT NOT NULL,
   parent INTEGER,
   origin INTEGER,
@@ -330,7 +338,7 @@ export const migrations: readonly (readonly string[])[] = [
     `CREATE INDEX pending_outbox ON outbox (consumer, due) WHERE state = 'pending'`,
     `CREATE INDEX finished_outbox ON outbox (consumer, finished) WHERE state <> 'pending'`,
     `CREATE TABLE events (
-  thread INTEGER NOT NULL REFERENCES threads ON DELETE CASCADE,
+  thread INTEGER NOT NULL,
   seq INTEGER NOT NULL,
   branch INTEGER NOT NULL,
   at INTEGER NOT NULL,
@@ -358,7 +366,7 @@ export const migrations: readonly (readonly string[])[] = [
     `INSERT INTO long_term_words (long_term_words, rank) VALUES ('secure-delete', 1)`,
     `CREATE TABLE artifacts (
   key INTEGER PRIMARY KEY,
-  thread INTEGER NOT NULL REFERENCES threads ON DELETE CASCADE,
+  thread INTEGER NOT NULL,
   handle TEXT NOT NULL,
   body INTEGER NOT NULL,
   bytes INTEGER NOT NULL,

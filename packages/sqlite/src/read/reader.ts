@@ -3,6 +3,7 @@
 import type { StatewrightError } from "@statewright/core";
 import type { StoreCipher } from "@statewright/store-kit";
 import type { Database } from "../driver/database.ts";
+import { OutboxReader } from "../outbox/outbox-reader.ts";
 import { RequestRows } from "../rows/request-rows.ts";
 import { CheckpointReader } from "./checkpoint-reader.ts";
 import { EffectReader } from "./effect-reader.ts";
@@ -12,7 +13,6 @@ import { InputReader } from "./input-reader.ts";
 import { InterruptReader } from "./interrupt-reader.ts";
 import { ListIndexes } from "./list-indexes.ts";
 import { NamespaceReader } from "./namespace-reader.ts";
-import { OutboxReader } from "./outbox-reader.ts";
 import { OutlineReader } from "./outline-reader.ts";
 import { RunLists } from "./run-lists.ts";
 import { StateReader } from "./state-reader.ts";

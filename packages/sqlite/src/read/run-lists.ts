@@ -80,7 +80,7 @@ const claimableRequested =
   " FROM threads t INDEXED BY threads_with_requests CROSS JOIN branches b INDEXED BY branches_of_thread" +
   " ON b.thread = t.key AND instr(b.name, '/') = 0 CROSS JOIN requests q ON q.branch = b.key AND q.handled = 0" +
   " CROSS JOIN runs r ON r.key = q.run WHERE t.requests > 0 AND t.key > @after" +
-  " AND r.status NOT IN ('queued', 'done', 'cancelled')" +
+  " AND r.status NOT IN ('queued', 'delayed', 'done', 'cancelled')" +
   " AND (t.owner IS NULL OR t.owner IN (SELECT value FROM json_each(@dead)))" +
   " GROUP BY t.key HAVING min(r.key) > 0 ORDER BY t.key LIMIT @limit";
 

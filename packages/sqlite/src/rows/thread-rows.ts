@@ -48,17 +48,13 @@ function prepareStatements(db: Database) {
       "SELECT key, head, salt, owner, epoch, seq, checkpoint, updated, queued, messages, requests, input, tenant, graph, displaced FROM threads WHERE id = ?",
     ),
     addThread: db.prepare(
-      "INSERT INTO threads (id, salt, graph, head, status, epoch, seq, checkpoint, queued, messages, requests, input, created, updated, secret, tenant, user)" +
-        " VALUES (?, ?, ?, ?, ?, 0, 0, 0, 0, 0, 0, 0, ?, ?, ?, ?, ?)",
+      "INSERT INTO threads (key, id, salt, graph, head, status, epoch, seq, checkpoint, queued, messages, requests, input, created, updated, secret, tenant, user)" +
+        " VALUES (max(coalesce((SELECT max(key) FROM threads), 0), coalesce((SELECT max(key) FROM removed_threads), 0)) + 1," +
+        " ?, ?, ?, ?, ?, 0, 0, 0, 0, 0, 0, 0, ?, ?, ?, ?, ?)",
     ),
     advance: db.prepare<[number, number, number, number]>(
       "UPDATE threads SET seq = ?, checkpoint = ?, updated = max(updated, ?) WHERE key = ?",
     ),
-    claimRow: db
-      .prepare<[number, number], number>(
-        "UPDATE threads SET owner = ?, epoch = epoch + 1 WHERE key = ? RETURNING epoch",
-      )
-      .pluck(),
     releaseRow: db.prepare<[number, number, number]>(
       "UPDATE threads AS t SET owner = NULL, " +
         threadHeadAssignments +
@@ -134,11 +130,6 @@ export class ThreadRows {
   /** Changes a number of waiting inputs for any process: the owner of the thread finds the new number. */
   addInput(key: number, kind: InputKind, change: number): void {
     this.#sql.addInput[kind].run(change, key);
-  }
-
-  /** Claims a thread for this store, without reading its branch; returns the new epoch. */
-  claimRow(key: number, at: number): number {
-    return this.#sql.claimRow.get(this.#owner.getId() ?? this.#owner.register(at), key) as number;
   }
 
   /** Releases a thread if this store still owns it. */

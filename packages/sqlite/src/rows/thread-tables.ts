@@ -9,9 +9,12 @@ import { threadHeadAssignments } from "../read/thread-head.ts";
 interface TableOwnership {
   readonly owner: "thread" | "namespace" | "channel";
   readonly where: string;
+  /** Set for a table of threads that no list of threads and runs reads: its rows may outlive the row of their thread. */
+  readonly outlives?: true;
 }
 
-const inRange = "key >= (@key << 24) AND key < (@key + 1) << 24";
+/** Condition for the rows whose key begins with the owner's key. */
+export const inRange: string = "key >= (@key << 24) AND key < (@key + 1) << 24";
 
 /** Ordered for deletion: rows referenced by other conditions come last. */
 export const threadTables: Readonly<Record<string, TableOwnership>> = {
@@ -24,30 +27,32 @@ export const threadTables: Readonly<Record<string, TableOwnership>> = {
   timers: { owner: "namespace", where: "branch = @key" },
   requests: { owner: "namespace", where: "branch = @key" },
   inbox_messages: { owner: "namespace", where: "branch = @key" },
-  child_checkpoints: { owner: "thread", where: inRange },
-  events: { owner: "thread", where: "thread = @key" },
+  child_checkpoints: { owner: "thread", where: inRange, outlives: true },
+  events: { owner: "thread", where: "thread = @key", outlives: true },
   outbox: { owner: "thread", where: "thread = @key" },
   artifact_pieces: {
     owner: "thread",
+    outlives: true,
     where:
       "key IN (SELECT p.key FROM artifacts a JOIN artifact_pieces p ON p.key >= a.key << 24 AND p.key < (a.key + 1) << 24 WHERE a.thread = @key)",
   },
-  artifacts: { owner: "thread", where: "thread = @key" },
+  artifacts: { owner: "thread", where: "thread = @key", outlives: true },
   run_metadata: { owner: "thread", where: "run IN (SELECT key FROM runs WHERE thread = @key)" },
   runs: { owner: "thread", where: "thread = @key" },
   thread_metadata: { owner: "thread", where: "thread = @key" },
   thread_details: { owner: "thread", where: "thread = @key" },
-  branches: { owner: "thread", where: "thread = @key" },
+  branches: { owner: "thread", where: "thread = @key", outlives: true },
   threads: { owner: "thread", where: "key = @key" },
 };
 
-/** Tables without an owner: bodies outside of the file, graph names shared by threads, the long-term store, the topics of outbox consumers, schedules, owner processes, file settings and the rotation of tenants. */
+/** Tables without an owner: removed threads, bodies outside of the file, graph names shared by threads, the long-term store, the topics of outbox consumers, schedules, owner processes, file settings and the rotation of tenants. */
 export const sharedTables: readonly string[] = [
   "artifact_bodies",
   "graphs",
   "long_term",
   "outbox_topics",
   "owners",
+  "removed_threads",
   "schedules",
   "settings",
   "tenant_rotations",
@@ -56,14 +61,15 @@ export const sharedTables: readonly string[] = [
 export interface Eraser {
   /** Deletes all rows of a namespace except runs, which belong to the thread. */
   eraseNamespace(thread: number, namespaceKey: number): void;
-  eraseThread(thread: number): void;
+  /** Deletes the row of a thread and the rows of the lists of threads and runs: then nothing finds the other rows. */
+  hideThread(thread: number): void;
 }
 
 /** Creates the deletion of rows; call inside a transaction. */
 export function createEraser(db: Database): Eraser {
   const prepareDeletes = (to: TableOwnership["owner"]) =>
     Object.entries(threadTables)
-      .filter(([, belonging]) => belonging.owner === to)
+      .filter(([, belonging]) => belonging.owner === to && belonging.outlives !== true)
       .map(([table, { where }]) => db.prepare<[{ key: number }]>("DELETE FROM " + table + " WHERE " + where));
   const [deletesOfThread, deletesOfNamespace, deletesOfChannel] = [
     prepareDeletes("thread"),
@@ -71,7 +77,6 @@ export function createEraser(db: Database): Eraser {
     prepareDeletes("channel"),
   ];
   const channels = db.prepare<[number], number>("SELECT key FROM channels WHERE branch = ?").pluck();
-  const namespaces = db.prepare<[number], number>("SELECT key FROM branches WHERE thread = ?").pluck();
   const updateThreadHead = db.prepare<[number]>(
     "UPDATE threads AS t SET " + threadHeadAssignments + " WHERE t.key = ? AND t.owner IS NOT NULL",
   );
@@ -97,8 +102,7 @@ export function createEraser(db: Database): Eraser {
       eraseContents(namespace);
       removeNamespace.run(namespace);
     },
-    eraseThread: (key) => {
-      for (const namespace of namespaces.all(key)) eraseContents(namespace);
+    hideThread: (key) => {
       for (const statement of deletesOfThread) statement.run({ key });
     },
   };

@@ -98,12 +98,7 @@ export class ArtifactPieces {
   }
 
   remove(body: number): void {
-    this.removeFrom(body, 0);
-  }
-
-  /** Removes the pieces of a body from a piece number on. */
-  removeFrom(body: number, first: number): void {
-    this.#sql.dropPieces.run(toRowKey(body, first), toRowKey(body + 1, 0));
+    this.#sql.dropPieces.run(toRowKey(body, 0), toRowKey(body + 1, 0));
   }
 
   /** Creates the source of the pieces of a thread, for verification and re-encryption. */

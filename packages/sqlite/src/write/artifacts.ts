@@ -16,7 +16,7 @@ import {
 import type { OutsideBody } from "../bodies/outside-bodies.ts";
 import { OutsideBodyRows, toOutsideKey } from "../bodies/outside-body-rows.ts";
 import type { Database } from "../driver/database.ts";
-import { ArtifactPieces, type KeysAfter, pieceBytes } from "./artifact-pieces.ts";
+import { ArtifactPieces, type KeysAfter } from "./artifact-pieces.ts";
 
 /** Key of a row, and key of the row that holds its body: the row itself, or an earlier row with the same body. */
 export interface ArtifactLocation {
@@ -35,10 +35,6 @@ interface Columns {
 
 /** Keys of a thread have no index: every query sorts all of them, so one query lists many keys. */
 const keysPerQuery = 2_000;
-
-/** Pieces of 64 KiB, and rows, that one step of a deletion removes. */
-const piecesPerStep = 64;
-const rowsPerStep = 500;
 
 const columns = "a.key, a.handle, a.body, a.bytes, a.sum, a.about";
 
@@ -59,9 +55,6 @@ function prepareStatements(db: Database) {
       .pluck(),
     byKey: db.prepare<[string, number], Columns>("SELECT " + columns + ofThread + " AND a.key = ?"),
     drop: db.prepare<[number]>("DELETE FROM artifacts WHERE key = ?"),
-    locations: db.prepare<[string], ArtifactLocation & { readonly bytes: number }>(
-      "SELECT a.key, a.body, a.bytes" + ofThread + " ORDER BY a.key DESC",
-    ),
     updateRow: db.prepare<[string, number, Payload, number]>(
       "UPDATE artifacts SET handle = ?, sum = ?, about = ? WHERE key = ?",
     ),
@@ -140,39 +133,11 @@ export class Artifacts {
     return found.length > 0;
   }
 
-  /**
-   * Lists the steps that delete all artifacts of a thread, each of about 4 MiB. The newest artifact is deleted first,
-   * because it may share the body of an older one.
-   */
-  planRemoval(thread: string, now: number): readonly (() => void)[] {
-    const steps: (() => void)[] = [];
-    let keys: number[] = [];
-    let bytes = 0;
-    const addStep = (): void => {
-      const rows = keys;
-      const removeRows = (): void => {
-        for (const key of rows) this.#removeRow(thread, key, now);
-      };
-      if (rows.length > 0) steps.push(removeRows);
-      keys = [];
-      bytes = 0;
-    };
-    for (const { key, body, bytes: size } of this.#sql.locations.all(thread)) {
-      const pieces = body === key ? Math.ceil(size / pieceBytes) : 0;
-      // The last pieces of a large body; its row remains until the last step, so that no new body has its key.
-      for (let first = pieces - piecesPerStep; first > 0; first -= piecesPerStep)
-        steps.push(() => this.#bodies.removeFrom(key, first));
-      keys.push(key);
-      bytes += Math.min(pieces, piecesPerStep) * pieceBytes;
-      if (bytes >= piecesPerStep * pieceBytes || keys.length >= rowsPerStep) addStep();
-    }
-    addStep();
-    return steps;
-  }
-
-  /** Returns true if bodies of the file are outside of it: rows are then deleted one by one, to count their bodies. */
-  hasOutsideBodies(): boolean {
-    return this.#outside.hasAny();
+  /** Counts the bodies of a deleted thread outside of the file as unused. An unreadable row keeps its body. */
+  releaseBodies(thread: string, now: number): void {
+    if (!this.#outside.hasAny()) return;
+    for (const key of this.#sql.keysAfterKey.all(thread, 0, -1))
+      this.#releaseOutside(this.#findOutsideOfRow(thread, key), now);
   }
 
   /** Lists the bodies of a thread outside of the file. */
@@ -194,13 +159,6 @@ export class Artifacts {
 
   #releaseOutside(outside: OutsideBody | undefined, now: number): void {
     if (outside !== undefined) this.#outside.count(outside.outsideKey, -1, now);
-  }
-
-  /** Deletes a row and the pieces with its key. An unreadable row keeps its body outside of the file. */
-  #removeRow(thread: string, key: number, now: number): void {
-    if (this.#outside.hasAny()) this.#releaseOutside(this.#findOutsideOfRow(thread, key), now);
-    this.#bodies.remove(key);
-    this.#sql.drop.run(key);
   }
 
   #findOutsideOfRow(thread: string, key: number): OutsideBody | undefined {

@@ -2,6 +2,7 @@
 
 import { type Commit, type InputCounts, type RunRow, storeRules } from "@statewright/core/store";
 import type { Owner } from "../file/owner.ts";
+import type { Outbox } from "../outbox/outbox.ts";
 import type { Reader } from "../read/reader.ts";
 import type { Artifacts } from "./artifacts.ts";
 import { type ClaimedThread, cacheNamespace, type NamespaceState, type ThreadHead } from "./claimed-thread.ts";
@@ -9,7 +10,6 @@ import { advanceHead, type Fence, isRowUnchanged } from "./fence.ts";
 import type { Inbox } from "./inbox.ts";
 import { selectFold } from "./journal.ts";
 import type { LongTermTable } from "./long-term.ts";
-import type { Outbox } from "./outbox.ts";
 import type { Requests } from "./requests.ts";
 import type { WriterRows } from "./writer-rows.ts";
 

@@ -61,7 +61,11 @@ export class Requests {
   handle(claimed: ClaimedThread, commit: Commit): void {
     const count = this.#rows.requests.handle(claimed, (request) => requestRules.isHandledBy(commit, request));
     if (count === 0) return;
-    this.#rows.threads.countOwn(claimed.key, "requests", -count);
+    // With a queue, other processes hear that the next run can start.
+    if (commit.handledRequests !== undefined && claimed.queued > 0) {
+      this.#rows.threads.addInput(claimed.key, "requests", -count);
+      claimed.input = -1;
+    } else this.#rows.threads.countOwn(claimed.key, "requests", -count);
     claimed.requests -= count;
   }
 
@@ -72,7 +76,14 @@ export class Requests {
       throw storeRules.createUnknownBranchError(thread, branch ?? state.head);
     const newest = namespace.run === null ? undefined : this.#reader.runs.get(namespace.run);
     if (newest !== undefined && storeRules.isUnfinishedRun(newest)) return this.#getRun(thread, state, newest.id);
-    const queue = { thread, branch: namespace.name, status: "queued", order: "oldest", limit: 1 } as const;
+    const queue = {
+      thread,
+      branch: namespace.name,
+      status: "queued",
+      delayed: "exclude",
+      order: "oldest",
+      limit: 1,
+    } as const;
     const found = this.#reader.runs.list(queue, ["queued"], [])[0] ?? newest;
     if (found === undefined) throw requestRules.createUnknownRunError(thread, undefined);
     return this.#getRun(thread, state, found.id);

@@ -3,7 +3,9 @@
 import type { Store } from "@statewright/core";
 import { checkId } from "@statewright/core/adapter";
 import {
+  type Commit,
   claimRules,
+  type HintKind,
   type PruneWrite,
   requestRules,
   storeRules,
@@ -12,7 +14,6 @@ import {
 } from "@statewright/core/store";
 import { eraseSecurely } from "../file/erase-securely.ts";
 import type { StoreParts } from "../store-parts.ts";
-import type { LargeDeletion } from "./thread-deletion.ts";
 
 /** Writes to threads. */
 export type StoreWrites = Pick<
@@ -34,7 +35,49 @@ export type StoreWrites = Pick<
   | "prune"
 >;
 
+/** Creates the writes of a store, and reports them to the listeners of the store. */
 export function createStoreWrites(parts: StoreParts): StoreWrites {
+  const writes = createWrites(parts);
+  const { watch } = parts;
+  const reportAfter = async <Value>(thread: string, kind: HintKind, write: Promise<Value>): Promise<Value> => {
+    const value = await write;
+    if (watch.isActive()) watch.report(thread, kind);
+    return value;
+  };
+  return {
+    ...writes,
+    createThread: (write) => reportAfter(write.thread, "change", writes.createThread(write)),
+    updateThread: (thread, patch) => reportAfter(thread, "change", writes.updateThread(thread, patch)),
+    commit: (commit, onCommitted) =>
+      writes.commit(
+        commit,
+        watch.isActive()
+          ? (failure, counts) => {
+              onCommitted(failure, counts);
+              if (failure !== undefined) return;
+              if (isVisible(commit)) watch.report(commit.thread, "change");
+              // The next queued run can start, although no owner starts it.
+              if (commit.handledRequests !== undefined && counts !== undefined && counts.queued > 0)
+                watch.report(commit.thread, "input");
+            }
+          : onCommitted,
+      ),
+    branch: (fork) => reportAfter(fork.thread, "change", writes.branch(fork)),
+    enqueue: (put) => reportAfter(put.thread, "input", writes.enqueue(put)),
+    dequeue: (thread, run, ended) => reportAfter(thread, "input", writes.dequeue(thread, run, ended)),
+    post: (message) => reportAfter(message.thread, "input", writes.post(message)),
+    request: (write) => reportAfter(write.thread, "input", writes.request(write)),
+    delete: (thread) => reportAfter(thread, "change", writes.delete(thread)),
+    importThread: (exported) => reportAfter(exported.id, "change", writes.importThread(exported)),
+  };
+}
+
+/** Returns true for a commit that lists show: journal rows alone are none. */
+function isVisible({ checkpoint, run, interrupts }: Commit): boolean {
+  return checkpoint !== undefined || run !== undefined || interrupts !== undefined;
+}
+
+function createWrites(parts: StoreParts): StoreWrites {
   const { transactions, claims, writer, outside } = parts;
   return {
     createThread: async (write) => {
@@ -125,24 +168,20 @@ async function pruneThread({ db, world, transactions, writer }: StoreParts, writ
   }
 }
 
-/** Deletes a thread; a large one in steps, between which other writes run. */
-async function deleteThread({ db, world, transactions, claims, writer }: StoreParts, id: string): Promise<void> {
-  const write = <Value>(run: () => Value): Promise<Value> => transactions.write(id, () => eraseSecurely(db, run));
-  const begin = (): LargeDeletion | undefined => {
+/** Deletes a thread; resolves when its rows are gone. Other writes run between the pieces. */
+async function deleteThread(parts: StoreParts, id: string): Promise<void> {
+  const { db, world, transactions, claims, writer } = parts;
+  const begin = (): boolean => {
     claims.refuseDeferred(id);
     return writer.deletion.begin(id, claims.getReleasedEpoch(id), world.clock.now());
   };
-  const large = await transactions.write(id, () => eraseSecurely(db, begin), { onDone: () => claims.forget(id) });
-  if (large === undefined) return;
-  try {
-    for (const step of large.steps) {
-      await write(step);
-      await new Promise<void>((resolve) => void world.schedule.soon(resolve));
-    }
-  } catch (error) {
-    await transactions.write(id, large.release).catch((failure: unknown) => {
-      world.log("warn", "a thread whose deletion failed could not be released", { thread: id, error: String(failure) });
-    });
-    throw error;
-  }
+  const hasRemains = await transactions.write(id, () => eraseSecurely(db, begin), { onDone: () => claims.forget(id) });
+  if (hasRemains) await removeRemains(parts);
+}
+
+/** Deletes the remaining rows of deleted threads, piece by piece. */
+export async function removeRemains({ db, world, transactions, writer }: StoreParts): Promise<void> {
+  const remove = (): boolean => eraseSecurely(db, () => writer.deletion.removePiece());
+  while (await transactions.write(undefined, remove))
+    await new Promise<void>((resolve) => void world.schedule.soon(resolve));
 }

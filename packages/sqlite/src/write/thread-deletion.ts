@@ -1,55 +1,48 @@
-/**
- * Deletion of threads. A thread with few artifacts is deleted in one step. Otherwise the store claims the thread, so
- * that no other process runs it meanwhile, and deletes its artifacts in steps, between which other writes run.
- */
-import { storeRules } from "@statewright/core/store";
+/** Deletion of threads, at once for all readers and in pieces in the file. */
 import type { ThreadRows } from "../rows/thread-rows.ts";
 import type { Eraser } from "../rows/thread-tables.ts";
 import type { Artifacts } from "./artifacts.ts";
-
-/** Deletion that needs several steps. */
-export interface LargeDeletion {
-  /** Deletes a part; throws `fenced` if the thread was deleted or claimed meanwhile. */
-  readonly steps: readonly (() => void)[];
-  /** Releases the thread after a failed step. */
-  readonly release: () => void;
-}
+import type { RemovedThreads } from "./removed-threads.ts";
 
 /** Deletes threads; call inside a transaction. */
 export class ThreadDeletion {
   readonly #threads: ThreadRows;
   readonly #eraser: Eraser;
   readonly #artifacts: Artifacts;
+  readonly #removed: RemovedThreads;
 
-  constructor(parts: { readonly threads: ThreadRows; readonly eraser: Eraser; readonly artifacts: Artifacts }) {
+  constructor(parts: {
+    readonly threads: ThreadRows;
+    readonly eraser: Eraser;
+    readonly artifacts: Artifacts;
+    readonly removed: RemovedThreads;
+  }) {
     this.#threads = parts.threads;
     this.#eraser = parts.eraser;
     this.#artifacts = parts.artifacts;
+    this.#removed = parts.removed;
   }
 
   /**
-   * Deletes a thread without a live owner, or claims a large one and returns the further steps. A thread with the epoch
-   * `releasedEpoch` counts as released.
+   * Deletes a thread without a live owner. A thread with the epoch `releasedEpoch` counts as released. Returns true if
+   * rows of deleted threads remain.
    */
-  begin(thread: string, releasedEpoch: number | undefined, at: number): LargeDeletion | undefined {
+  begin(thread: string, releasedEpoch: number | undefined, at: number): boolean {
     const state = this.#threads.get(thread);
     this.#threads.refuseLiveOwner(thread, state, releasedEpoch);
-    const removals = this.#artifacts.planRemoval(thread, at);
-    if (removals.length < 2) {
-      if (this.#artifacts.hasOutsideBodies()) for (const remove of removals) remove();
-      this.#eraser.eraseThread(state.key);
-      return undefined;
-    }
-    const epoch = this.#threads.claimRow(state.key, at);
-    const runOwned = (run: () => void): void => {
-      const current = this.#threads.find(thread);
-      if (current?.key !== state.key || current.epoch !== epoch)
-        throw storeRules.createFencedError({ thread, branch: state.head, epoch, seq: state.seq });
-      run();
-    };
-    return {
-      steps: [...removals, () => this.#eraser.eraseThread(state.key)].map((run) => () => runOwned(run)),
-      release: () => this.#threads.release({ key: state.key, epoch }),
-    };
+    this.#artifacts.releaseBodies(thread, at);
+    this.#eraser.hideThread(state.key);
+    this.#removed.begin(state.key, at);
+    return this.#removed.hasAny();
+  }
+
+  /** Returns true if rows of deleted threads remain. */
+  hasRemains(): boolean {
+    return this.#removed.hasAny();
+  }
+
+  /** Deletes the next piece of the remaining rows. Returns true if rows remain. */
+  removePiece(): boolean {
+    return this.#removed.removePiece();
   }
 }

@@ -3,6 +3,7 @@
 import type { StoreCipher } from "@statewright/store-kit";
 import type { Database } from "../driver/database.ts";
 import type { Owner } from "../file/owner.ts";
+import { Outbox } from "../outbox/outbox.ts";
 import type { Reader } from "../read/reader.ts";
 import { createEffectRows } from "../rows/effect-rows.ts";
 import type { ThreadRows } from "../rows/thread-rows.ts";
@@ -15,9 +16,9 @@ import { Forks } from "./forks.ts";
 import { Inbox } from "./inbox.ts";
 import type { LongTermTable } from "./long-term.ts";
 import { NewThreads } from "./new-threads.ts";
-import { Outbox } from "./outbox.ts";
 import { PrunedRanges } from "./pruned-ranges.ts";
 import { Queue } from "./queue.ts";
+import { RemovedThreads } from "./removed-threads.ts";
 import { Requests } from "./requests.ts";
 import { Retention } from "./retention.ts";
 import { ThreadDeletion } from "./thread-deletion.ts";
@@ -77,6 +78,6 @@ export function createWriter(
     forks: new Forks(rows, reader),
     threadImport: new ThreadImport(rows, { reader, prunedRanges, artifacts }),
     retention: new Retention(db, { reader, prunedRanges, eraser, effects }),
-    deletion: new ThreadDeletion({ threads, eraser, artifacts }),
+    deletion: new ThreadDeletion({ threads, eraser, artifacts, removed: new RemovedThreads(db) }),
   };
 }

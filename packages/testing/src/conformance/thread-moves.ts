@@ -99,6 +99,7 @@ export const threadMoveTests: readonly StoreTest[] = [
     const emptySnapshot = {
       row: {},
       branches: [],
+      requests: [],
       runs: [],
       namespaces: filledNamespaces.map((namespace) => ({
         namespace,

@@ -160,7 +160,7 @@ async function forkFilledThread(store: Store, thread: string): Promise<void> {
   });
 }
 
-/** Enqueues a run and posts inbox messages. */
+/** Enqueues a run, posts inbox messages and adds a request. */
 async function enqueueInputs(store: Store, thread: string): Promise<void> {
   const queued = {
     ...createRun(thread === "t" ? "r3" : `r3-${thread}`),
@@ -173,6 +173,7 @@ async function enqueueInputs(store: Store, thread: string): Promise<void> {
   await store.enqueue({ thread, run: queued, stops: "cancel" });
   await store.post({ thread, ...createInboxMessage({ id: "l1", messages: `["of ${thread}"]` }) });
   await store.post({ thread, branch: "b", ...createInboxMessage({ id: "l1", kind: "followUp" }) });
+  await store.request({ thread, id: "q1", kind: "pause", reason: `of ${thread}`, by: "ann", key: "stop", at: 175 });
 }
 
 /** Namespaces created by `fillThread`. */
@@ -185,6 +186,7 @@ export async function readThreadSnapshot(store: Store, thread: string): Promise<
   return {
     row,
     branches: await store.branches(thread),
+    requests: await store.requests(thread),
     runs: (await store.runs({ thread })).map(({ thread: _of, position: _place, ...each }) => each),
     namespaces,
     states: Object.fromEntries(

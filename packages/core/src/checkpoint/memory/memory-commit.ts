@@ -48,7 +48,7 @@ export function applyCommit(threads: Threads, self: Owner, commit: Commit): Inpu
     checkFollows(commit.checkpoint, getLastCheckpointId(namespace), thread.checkpoint, commit);
   if (commit.run !== undefined) checkRun(thread, namespace, commit.run);
   checkRowNames(commit);
-  checkOutboxWrites(commit.outbox ?? []);
+  if (commit.outbox !== undefined) checkOutboxWrites(commit.outbox);
   for (const parentJournal of commit.parentJournals ?? [])
     if (!thread.namespaces.has(parentJournal.namespace))
       throw createUnknownBranchError(thread.id, parentJournal.namespace);
@@ -79,8 +79,9 @@ export function applyCommit(threads: Threads, self: Owner, commit: Commit): Inpu
   handleRequests(thread, commit);
   if (namespace.inbox.length > 0 && commit.rolledBackRun !== undefined) threads.eventThreads.add(thread.id);
   if (commit.longTerm !== undefined) threads.longTerm.apply(commit.longTerm, getLatestTime(commit));
-  for (const write of commit.outbox ?? [])
-    addOutboxRow(threads.outbox, { ...write, thread: thread.id, branch: namespace.name });
+  if (commit.outbox !== undefined)
+    for (const write of commit.outbox)
+      addOutboxRow(threads.outbox, { ...write, thread: thread.id, branch: namespace.name });
   thread.seq = Math.max(thread.seq, commit.seq);
   thread.updatedAt = Math.max(thread.updatedAt, getChangeTime(commit));
   if (commit.release === true) thread.owner = undefined;

@@ -1,4 +1,5 @@
 /** Adds requests to the memory store. */
+import { isDelayed } from "../delayed-run.ts";
 import { checkRequestWrite, createUnknownRunError, decideRequest, toRunRequest } from "../request-rules.ts";
 import { isUnfinishedRun } from "../rules.ts";
 import type { RunRequest, RunRequestOutcome, RunRequestWrite } from "../run-request.ts";
@@ -39,7 +40,9 @@ function findTarget(threads: Threads, thread: Thread, { branch, run }: RunReques
   const { namespace } = getBranch(threads, thread.id, branch);
   const newest = namespace.run === undefined ? undefined : thread.runs.get(namespace.run);
   if (newest !== undefined && isUnfinishedRun(newest.row)) return newest;
-  const queued = [...thread.runs.values()].find(({ row }) => row.status === "queued" && row.branch === namespace.name);
+  const queued = [...thread.runs.values()].find(
+    ({ row }) => row.status === "queued" && !isDelayed(row) && row.branch === namespace.name,
+  );
   const found = queued ?? newest;
   if (found === undefined) throw createUnknownRunError(thread.id, undefined);
   return found;

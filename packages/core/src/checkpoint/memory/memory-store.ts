@@ -294,7 +294,11 @@ function createWrites(threads: Threads, self: Owner, { add, write: enqueue }: Wr
   return {
     createThread: (put) => write(put.thread, () => putThread(threads, put)),
     updateThread: (id, patch) => write(id, () => patchThread(threads, id, patch)),
-    claim: (request) => write(request.thread, () => claimThread(threads, self, request)),
+    claim: (request) =>
+      enqueue(() => {
+        saveForSnapshots(threads, request.thread);
+        return claimThread(threads, self, request);
+      }),
     claimRuns: (request) => enqueue(() => claimRuns(threads, self, request)),
     claimTimers: (request) => enqueue(() => claimTimers(threads, self, request)),
     commit: (commit, onCommitted) => {
@@ -304,6 +308,8 @@ function createWrites(threads: Threads, self: Owner, { add, write: enqueue }: Wr
           saveForSnapshots(threads, commit.thread);
           counts = applyCommit(threads, self, commit);
           if (isVisible(commit)) threads.hints.record(commit.thread, "change");
+          // The next queued run can start, although no owner starts it.
+          if (commit.handledRequests !== undefined && counts.queued > 0) threads.hints.record(commit.thread, "input");
         },
         (failure) => onCommitted(failure, counts),
       );

@@ -1,7 +1,7 @@
 /** Stop of a delivery: its limits, and the signal of its caller. */
 import type { World } from "../../base/world.ts";
 import { engineStopReason } from "../../checkpoint/claimable.ts";
-import { countEffects, pauseRun } from "../../run/launch.ts";
+import { countEffects, suspendRun } from "../../run/launch.ts";
 import { subscribeToAbort } from "../../run/session/abort.ts";
 import type { RunHandle } from "../../run/session/options/options.ts";
 import type { DeliveryBase } from "./delivery.ts";
@@ -31,7 +31,7 @@ export function createDeliveryStop(
   }
 
   function abort(): void {
-    if (active !== undefined) pauseRun(active, engineStopReason);
+    if (active !== undefined) suspendRun(active, engineStopReason);
   }
 
   function stopBySignal(): void {

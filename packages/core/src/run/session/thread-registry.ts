@@ -4,6 +4,7 @@
  */
 import type { RunRow } from "../../checkpoint/checkpoint.ts";
 import type { InboxMessage } from "../../checkpoint/inbox-message.ts";
+import type { RunRequest } from "../../checkpoint/run-request.ts";
 import type { Store } from "../../checkpoint/store.ts";
 import type { GraphDefinition } from "../../define/graph.ts";
 import type { RunHandle } from "./options/options.ts";
@@ -19,6 +20,8 @@ export interface ActiveRun {
   readonly tenant: string | undefined;
   readonly handle: RunHandle<unknown> | undefined;
   readonly stop: (reason: Preemption) => void;
+  /** Stops the run for a request. */
+  readonly stopForRequest: (request: RunRequest) => void;
   /** Notifies the run of a new message in its inbox. */
   readonly notifyArrival: (message: Pick<InboxMessage, "id" | "kind">) => void;
 }

@@ -32,10 +32,10 @@ export async function drainInbox(
   reduceWith: (writes: readonly Write[]) => StepResult,
 ): Promise<InboxDelivery> {
   if (!canDeliver(session, result.state)) return { result, delivered: [] };
-  const waiting = await listWaitingMessages(session);
+  const ends = result.tasks.length === 0;
+  const waiting = await listWaitingMessages(session, ends ? "last" : undefined);
   const unreadable = session.inboxes.inbox.listUnreadable();
   const steering = selectMessages(session.position, waiting, "steer");
-  const ends = result.tasks.length === 0;
   const choices = [steering, ...(ends ? [selectMessages(session.position, waiting, "followUp")] : [])];
   for (const choice of choices) {
     if (choice.length === 0) continue;
@@ -88,7 +88,7 @@ export async function hasDeliverableMessage(
   session: Pick<Session, "position" | "events" | "signals" | "inboxes">,
   state: State,
 ): Promise<boolean> {
-  return canDeliver(session, state) && (await listWaitingMessages(session)).length > 0;
+  return canDeliver(session, state) && (await listWaitingMessages(session, "last")).length > 0;
 }
 
 /** Returns true if messages can be delivered: the run is not being ended, and no tool call is pending. */
@@ -108,9 +108,10 @@ function canDeliver(
 /** Lists waiting inbox messages. A read failure is reported and returns no messages, which stay in the inbox. */
 export async function listWaitingMessages(
   session: Pick<Session, "position" | "events" | "inboxes">,
+  boundary?: "last",
 ): Promise<readonly QueuedMessage[]> {
   try {
-    return await session.inboxes.inbox.listMessages();
+    return await session.inboxes.inbox.listMessages(boundary);
   } catch (thrown) {
     reportDeliveryFailure(session.position, session.events, thrown);
     return [];

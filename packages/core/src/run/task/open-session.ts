@@ -370,6 +370,7 @@ async function loadSession(
       queued: claim.queued,
       messages: claim.messages,
       requests: claim.requests,
+      arrivals: { version: claim.messages === 0 ? 0 : 1 },
       pauseRequests: new Set(),
       pause: (reason) => (events.handle as RunHandle<unknown> | undefined)?.drain(reason),
       takenNamespaces: isOwnerLost(claim.previousOwner) ? new Set() : undefined,
@@ -397,7 +398,7 @@ async function loadSession(
   // A fork starts from a checkpoint of another run, whose steps do not count.
   const stepsBefore = open && head?.run === run.id ? (control.steps ?? 0) : 0;
   const snapshot = program.restore({ plan, kernel }, { thread, control, state, changed: saved.thread.changed });
-  const location = { store, codec, thread, branch: claim.branch };
+  const location = { store, codec, thread, branch: claim.branch, arrivals: saved.thread.arrivals };
   return createSession({
     env: breakpoints === undefined ? env : { ...env, breakpoints: restoreBreakpoints(plan, breakpoints) },
     position: createPosition(plan, run, { step: head?.step ?? -1, stepsBefore, keySalt: claim.keySalt }),

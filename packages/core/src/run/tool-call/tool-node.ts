@@ -20,6 +20,8 @@ import { isSuspension } from "../session/preemption.ts";
 import { readReturn, type Write } from "../session/returns.ts";
 import type { TaskScope } from "../session/scope.ts";
 import type { Session } from "../session/session.ts";
+import { pollThread } from "../session/thread-watch.ts";
+import { createWatch } from "../session/watch-run.ts";
 import { filterSteering, listWaitingMessages } from "../superstep/drain-inbox.ts";
 import { listBatches, splitGroups } from "./call-batches.ts";
 import { listCommandReturns } from "./command-returns.ts";
@@ -223,35 +225,25 @@ async function checkSteering(
   return new ToolError("skipped", `Skipped: ${describeSender(steer)} is queued and comes first.`);
 }
 
-/** Poll interval for messages from other processes while tools run, in milliseconds. */
-const pollIntervalMs = 1_000;
-
 /**
- * Polls the inbox for messages from other processes, so that long waits can end early; the returned function stops
- * polling.
+ * Polls for messages from other processes, whose hints may be lost, so that long waits can end early; the returned
+ * function stops polling.
  */
-function watchInbox(session: Pick<Session, "env" | "position" | "events" | "journal" | "inboxes">): () => void {
+function watchInbox(session: Pick<Session, "env" | "position" | "journal" | "inboxes">): () => void {
   const { world } = session.env;
   const { nesting } = session.position;
   const { saved } = session.journal;
-  const { inbox } = session.inboxes;
-  if (saved === undefined || saved.store.local === true || nesting !== undefined || !inbox.mayHaveMessages())
-    return doNothing;
+  if (saved === undefined || saved.store.local === true || nesting !== undefined) return doNothing;
+  if (!session.inboxes.inbox.mayHaveMessages()) return doNothing;
   let isStopped = false;
-  const poll = async (): Promise<void> => {
-    const steer = filterSteering(await listWaitingMessages(session));
-    if (isStopped) return;
-    if (steer.length > 0) inbox.notifyArrival(steer.map(({ id }) => id));
-    else cancel = world.schedule.after(pollIntervalMs, () => void poll());
-  };
-  let cancel = doNothing;
+  let stop = doNothing;
   // Many tools finish before this point and need no timer.
   world.schedule.soon(() => {
-    if (!isStopped) cancel = world.schedule.after(pollIntervalMs, () => void poll());
+    if (!isStopped) stop = pollThread(saved.store, createWatch(session, saved));
   });
   return () => {
     isStopped = true;
-    cancel();
+    stop();
   };
 }
 

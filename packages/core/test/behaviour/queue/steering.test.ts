@@ -47,6 +47,14 @@ function polled(log: string[], store: Store = memoryStore()): Store {
   };
 }
 
+/** Counts inputs, and records each read. */
+function countReads(log: string[], store: Store): Store["countInputs"] {
+  return (threads) => {
+    log.push("count");
+    return store.countInputs(threads);
+  };
+}
+
 /** Describes the messages of a transcript in short texts. */
 function listMessageTexts({ messages }: ChatState): readonly string[] {
   checkTranscript(messages);
@@ -75,7 +83,7 @@ async function steered(
 }
 
 describe("inbox checks between batches of tool calls", () => {
-  test("the sequential strategy checks the inbox after each tool call and before the next starts [S0.56, S2.56]", async () => {
+  test("the sequential strategy ends each tool call before the next starts, and reads no inbox without an arrival [S0.56, S2.56, PK5]", async () => {
     const log: string[] = [];
     const world = createVirtualWorld();
     const loop = createToolLoop({
@@ -92,7 +100,8 @@ describe("inbox checks between batches of tool calls", () => {
     });
     await world.advance(1_000);
     await handle.result;
-    expect(log.slice(log.indexOf("+a"), log.indexOf("+c") + 1)).toEqual(["+a", "-a", "poll", "+b", "-b", "poll", "+c"]);
+    expect(log.slice(log.indexOf("+a"), log.indexOf("+c") + 1)).toEqual(["+a", "-a", "+b", "-b", "+c"]);
+    expect(log.filter((line) => line === "poll")).toEqual([]);
     let counter = 0;
     const count = defineTool({
       name: "count",
@@ -176,9 +185,7 @@ describe("inbox checks between batches of tool calls", () => {
     await world.advance(1_000);
     await handle.result;
     const during = log.slice(log.indexOf("+a"), log.indexOf("committed")).map((line) => line.replace(/\w .*/, ""));
-    expect(during.map((line) => line.slice(0, line === "poll" ? 4 : 1)).join(" ")).toBe(
-      "+ + + - - - poll + + + - - - poll + - poll",
-    );
+    expect(during.map((line) => line.slice(0, line === "poll" ? 4 : 1)).join(" ")).toBe("+ + + - - - + + + - - - + -");
     const { result, requests } = await steered({
       at: 5,
       strategy: { batch: 3 },
@@ -600,8 +607,12 @@ describe("inbox delivery", () => {
     ]);
   });
 
-  test("a message from another process reaches a waiting tool within a second, and an unshared run does not poll", async () => {
-    for (const local of [false, true]) {
+  test("a message from another process reaches a waiting tool at once by a hint, within a second without hints, and an unshared run does not poll [PK5, PK12]", async () => {
+    for (const { local, hasHints, answer } of [
+      { local: false, hasHints: true, answer: "spoken to at 2500" },
+      { local: false, hasHints: false, answer: "spoken to at 3000" },
+      { local: true, hasHints: false, answer: "waited at 5000" },
+    ]) {
       const log: string[] = [];
       const mine = memoryStore();
       const world = createVirtualWorld();
@@ -616,16 +627,16 @@ describe("inbox delivery", () => {
             signal.addEventListener("abort", () => [stop(), end()], { once: true });
           }),
       });
-      const store = { ...polled(log, mine), local };
-      const loop = createToolLoop({ tools: [wait], world, store, turns: [[call("wait", {}, "w")], ["ok"]] });
+      const { watch, ...unwatched } = polled(log, mine);
+      const counted = { ...unwatched, local, countInputs: countReads(log, mine) };
+      const store = hasHints && watch !== undefined ? { ...counted, watch } : counted;
+      const loop = createToolLoop({ tools: [wait], world, store, turns: [[call("wait", {}, "w")], ["ok"], ["ok"]] });
       const handle = loop.start();
       await world.advance(2_500);
-      expect(log.length).toBe(local ? 1 : 3);
+      expect(log).toEqual(local ? [] : ["count", "count"]);
       await steer(loop.graph, { store: mine.peer(), thread: "t", input: "hurry", world });
       await world.advance(10_000);
-      expect(listToolAnswers(await handle.result).map(getAnswerText)).toEqual([
-        local ? "waited at 5000" : "spoken to at 3000",
-      ]);
+      expect(listToolAnswers(await handle.result).map(getAnswerText)).toEqual([answer]);
       expect(world.timers).toBe(0);
     }
   });

@@ -1,14 +1,17 @@
 /** Notifications of engines: runs that failed, were parked, are in doubt or wait, told at least once. */
 import { describe, expect, test } from "vitest";
+import { fromPromise, setup } from "xstate";
 import * as z from "zod";
 import {
   channel,
   defineGraph,
   defineState,
   deleteThread,
+  durableMachine,
   END,
   type EngineOptions,
   engine,
+  type Graph,
   listNotifications,
   type MemoryStore,
   memoryStore,
@@ -20,12 +23,17 @@ import {
   START,
   type Store,
   stopNotifications,
+  subgraph,
 } from "../../../src/index.ts";
 import { getFailure, ignoreResult } from "../../support/failure.ts";
 import { createVirtualWorld, type VirtualWorld } from "../../support/virtual-world.ts";
 
 const hourMs = 3_600_000;
 const pollMs = 60_000;
+
+function sleepAnHour(world: VirtualWorld | undefined): Promise<string> {
+  return new Promise((resolve) => void world?.schedule.after(hourMs, () => resolve("ok")));
+}
 
 /** Graph whose input decides how the run ends. */
 function createGraph({ version = 1, world }: { readonly version?: number; readonly world?: VirtualWorld } = {}) {
@@ -39,15 +47,11 @@ function createGraph({ version = 1, world }: { readonly version?: number; readon
       work: async ({ how }, { interrupt, step }) => {
         if (how === "fail") throw new Error("no stock");
         if (how === "ask") return { log: [String(await interrupt("ok"))] };
-        if (how === "sleep") await new Promise((resolve) => void world?.schedule.after(hourMs, () => resolve("ok")));
+        if (how === "sleep") await sleepAnHour(world);
         if (how === "charge")
-          await step(
-            "charge",
-            () => new Promise((resolve) => void world?.schedule.after(hourMs, () => resolve("ok"))),
-            {
-              effect: "once",
-            },
-          );
+          await step("charge", () => sleepAnHour(world), {
+            effect: "once",
+          });
         return { log: ["done"] };
       },
     })
@@ -202,6 +206,44 @@ describe("notifications", () => {
     expect(received).toMatchObject([{ kind: "run.in_doubt", interrupt: { key: "in_doubt", node: "work" } }]);
     await host.stop();
   });
+
+  const doubtful: readonly (readonly [string, (world: VirtualWorld) => Graph])[] = [
+    [
+      "a step of a subgraph",
+      (world) =>
+        defineGraph({ name: "outer", state: defineState({ how: z.string().default("charge") }) })
+          .nodes({ inner: subgraph(createGraph({ world }), { input: () => ({ how: "charge" }), output: () => ({}) }) })
+          .edges({ [START]: "inner", inner: END }),
+    ],
+    [
+      "an actor of a durable machine",
+      (world) =>
+        durableMachine(
+          setup({ actors: { charge: fromPromise(() => sleepAnHour(world)) } }).createMachine({
+            id: "payment",
+            initial: "charging",
+            states: { charging: { invoke: { src: "charge", onDone: "paid" } }, paid: { type: "final" } },
+          }),
+          { version: 1, effects: { charge: "once" } },
+        ),
+    ],
+  ];
+
+  for (const [effect, create] of doubtful)
+    test(`${effect} in doubt is notified once [Y35]`, async () => {
+      const world = createVirtualWorld();
+      const first = memoryStore();
+      await first.outbox.subscribe({ consumer: "notify", topics: ["run.in_doubt"] });
+      const program = create(world);
+      ignoreResult(run(program, { store: first, world, thread: "t" }).result);
+      await world.waitUntilIdle();
+      first.crash();
+      const store = first.peer();
+      for (let nth = 0; nth < 2; nth++) await resume(program, { store, world, thread: "t" }).result;
+      expect(await listNotifications(store)).toMatchObject([
+        { kind: "run.in_doubt", graph: program.name, branch: "main" },
+      ]);
+    });
 
   test("an interrupt that is open for longer than the limit is notified once by two engines, and an answered one never [Y35]", async () => {
     const world = createVirtualWorld();

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { defineTool, memoryStore, type Store } from "../../../src/index.ts";
-import { pauseRun } from "../../../src/run/launch.ts";
+import { suspendRun } from "../../../src/run/launch.ts";
 import { createCrashingStore } from "../../support/crashing-store.ts";
 import {
   call,
@@ -178,7 +178,7 @@ async function stopAt(moment: (typeof moments)[number], stop: (handle: Handle) =
 
 describe.each(moments)("a run that stops at %s, between the commit of a start and the call", (moment) => {
   test("pause: no call is in doubt, and a resume runs each call once without a question [C8]", async () => {
-    const { loop, ran, result, rows } = await stopAt(moment, (handle) => pauseRun(handle, "the process stops"));
+    const { loop, ran, result, rows } = await stopAt(moment, (handle) => suspendRun(handle, "the process stops"));
     expect(result.status).toBe("paused");
     expect(ran).toEqual([]);
     expect(rows.filter(isInFlight)).toEqual([]);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { defineTool, memoryStore, run } from "../../../src/index.ts";
-import { pauseRun } from "../../../src/run/launch.ts";
+import { suspendRun } from "../../../src/run/launch.ts";
 import {
   type ChatState,
   call,
@@ -120,7 +120,7 @@ test.each([1, 2])(
     const loop = createToolLoop({ tools: [waiting], world, store, maxConcurrency, turns: [calls, ["after"]] });
     const handle = loop.start();
     await world.advance(15);
-    pauseRun(handle, "the process stops");
+    suspendRun(handle, "the process stops");
     await world.advance(1_000);
     expect((await handle.result).status).toBe("paused");
     expect(listEvents(loop, "tool.completed", "tool.failed").map(({ callId }) => callId)).not.toContain("c3");

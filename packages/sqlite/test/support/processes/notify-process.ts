@@ -19,6 +19,8 @@ export const failing = defineGraph({ name: "failing", state: defineState({}) })
 const store = sqliteStore(file, { durability: "normal" });
 const report = (message: unknown): void => void process.send?.(message);
 const never = new Promise<never>(() => undefined);
+// The open channel keeps a waiting process alive until it is killed.
+process.on("message", () => undefined);
 
 switch (role) {
   case "fail":
@@ -50,6 +52,7 @@ switch (role) {
     });
     report("ended");
     await store.close();
+    process.disconnect();
     break;
   default:
     throw new Error(`unknown role ${role}`);

@@ -14,6 +14,7 @@ import type { Plan } from "../../../compile/plan.ts";
 import { findMessageIssue, type Message } from "../../../model/message.ts";
 import { type Codec, isMalformedText } from "../../../state/codec.ts";
 import { getThreadRegistry } from "../thread-registry.ts";
+import type { Arrivals } from "./arrivals.ts";
 import type { InboxInput } from "./inbox-input.ts";
 
 /** Messages delivered together. */
@@ -30,8 +31,11 @@ export interface QueuedMessage {
 export interface Inbox {
   /** Returns false only when the inbox is certainly empty. */
   readonly mayHaveMessages: () => boolean;
-  /** Lists the readable queued messages, oldest first. Rejects when the store fails. */
-  readonly listMessages: () => Promise<readonly QueuedMessage[]>;
+  /**
+   * Lists the readable queued messages, oldest first. Asks the store after an arrival only, or with `last`: after the
+   * last boundary of a run, a message of another process would wait for the next run. Rejects when the store fails.
+   */
+  readonly listMessages: (boundary?: "last") => Promise<readonly QueuedMessage[]>;
   /** Lists the unreadable rows that `listMessages` found last. The next delivery removes them from the inbox. */
   readonly listUnreadable: () => readonly QueuedMessage[];
   /** Adds messages to the inbox; resolves when they are saved. */
@@ -53,6 +57,8 @@ export interface InboxLocation {
   readonly codec: Codec;
   readonly thread: string;
   readonly branch: string;
+  /** Arrivals since the claim; version 0 for an inbox that was empty at the claim. Default: every read asks the store. */
+  readonly arrivals?: Arrivals | undefined;
 }
 
 /** Creates the inbox of a run, in memory without a location. */
@@ -61,6 +67,11 @@ export function createInbox(plan: Plan, world: World, location: InboxLocation | 
   let queued: readonly QueuedMessage[] = [];
   let unreadable: readonly QueuedMessage[] = [];
   const undecodableIds = new Set<string>();
+  /** Version of the arrivals that `queued` includes. */
+  let knownVersion: number | undefined = 0;
+  /** Number of started reads. */
+  let loads = 0;
+  let deliveries = 0;
   let steerController: AbortController | undefined;
   /** Ids of known steering messages that are not yet in the state. */
   const steerIds = new Set<string>();
@@ -71,12 +82,25 @@ export function createInbox(plan: Plan, world: World, location: InboxLocation | 
     steerController?.abort(createSteerReason());
   }
 
-  async function loadMessages(): Promise<readonly QueuedMessage[]> {
+  async function loadMessages(isLast: boolean): Promise<readonly QueuedMessage[]> {
     if (location === undefined) return queued;
-    const rows = await location.store.inbox(location.thread, location.branch);
-    const all = rows.flatMap((row) => toQueuedMessages(location.codec, row) ?? reportUndecodable(row));
-    unreadable = all.filter(({ error }) => error !== undefined);
-    return all.filter(({ error }) => error === undefined);
+    const { store, codec, thread, branch, arrivals } = location;
+    const mayHaveMissed = isLast && store.local !== true;
+    if (arrivals !== undefined && arrivals.version === knownVersion && !mayHaveMissed) return queued;
+    const version = arrivals?.version;
+    const load = ++loads;
+    const deliveriesBefore = deliveries;
+    const rows = await store.inbox(thread, branch);
+    const all = rows.flatMap((row) => toQueuedMessages(codec, row) ?? reportUndecodable(row));
+    const readable = all.filter(({ error }) => error === undefined);
+    // The rows may include a message delivered meanwhile.
+    if (deliveries !== deliveriesBefore) return queued;
+    if (load === loads) {
+      queued = readable;
+      unreadable = all.filter(({ error }) => error !== undefined);
+      knownVersion = version;
+    }
+    return readable;
   }
 
   /** Leaves a row in the inbox for a process that can decode it; logs it once. */
@@ -88,9 +112,9 @@ export function createInbox(plan: Plan, world: World, location: InboxLocation | 
 
   return {
     mayHaveMessages: location === undefined ? () => queued.length > 0 : () => isConversation,
-    listMessages: async () => {
+    listMessages: async (boundary) => {
       const knownIds = [...steerIds];
-      const found = await loadMessages();
+      const found = await loadMessages(boundary === "last");
       // An arrival may be reported after the message was delivered.
       for (const id of knownIds) if (!found.some((message) => message.id === id)) steerIds.delete(id);
       for (const { id, kind } of found) if (kind === "steer") steerIds.add(id);
@@ -113,6 +137,7 @@ export function createInbox(plan: Plan, world: World, location: InboxLocation | 
     acknowledge: (delivered) => {
       steerController = undefined;
       if (delivered.length === 0) return;
+      deliveries += 1;
       const ids = new Set(delivered.map(({ id }) => id));
       queued = queued.filter(({ id }) => !ids.has(id));
       unreadable = unreadable.filter(({ id }) => !ids.has(id));

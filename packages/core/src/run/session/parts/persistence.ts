@@ -12,6 +12,7 @@ import type { ArtifactWrite } from "../../../tool/artifacts/artifact.ts";
 import type { Sequence } from "../../events/event-emitter.ts";
 import { checkPreemption } from "../check-preemption.ts";
 import { checkRequests } from "../check-requests.ts";
+import type { Arrivals } from "../inbox/arrivals.ts";
 import type { Preemption } from "../preemption.ts";
 import { hasNoRoom, type OnceEffects, waitForOnceEffects } from "./once-effects.ts";
 
@@ -81,6 +82,8 @@ export interface ActiveThread extends Sequence {
   queued: number;
   messages: number;
   requests: number;
+  /** Arrivals of inbox messages. */
+  readonly arrivals: Arrivals;
   /** Ids of the known pause requests of the run. */
   readonly pauseRequests: Set<string>;
   /** Stops the run at its next boundary. */
@@ -242,7 +245,7 @@ function writeCommit(saved: Persistence, parts: SessionWrite, onCommitted: (fail
     },
     (failure, counts) => {
       if (failure === undefined) saved.thread.durableSeq = Math.max(saved.thread.durableSeq, seq);
-      if (counts !== undefined) updateInputs(saved, counts, { isReleased: parts.release === true });
+      if (counts !== undefined) updateInputs(saved, counts, parts);
       if (failure !== undefined) {
         // The first failure is the cause; later failures, also of inner graphs, follow from it.
         saved.thread.failure ??= failure;
@@ -273,8 +276,9 @@ function listHandledRequests({ pauseRequests }: ActiveThread, run: RunRow | unde
 function updateInputs(
   { thread, store }: Persistence,
   { queued, messages, requests }: InputCounts,
-  { isReleased }: { readonly isReleased: boolean },
+  { deliveredMessages = [], release: isReleased = false }: SessionWrite,
 ): void {
+  if (messages !== thread.messages - deliveredMessages.length) thread.arrivals.version += 1;
   const hasNewInput = queued !== thread.queued && queued > 0;
   const hasNewRequest = requests !== thread.requests && requests > 0;
   thread.queued = queued;

@@ -4,7 +4,7 @@ import type { StatewrightError } from "@statewright/core";
 import type { OutboxClaim, OutboxFilter, OutboxRow, OutboxSubscription } from "@statewright/core/store";
 import { listReadableRows, type OutboxColumns, readOutboxRow } from "@statewright/store-kit";
 import type { Database } from "../driver/database.ts";
-import type { ThreadCiphers } from "./thread-ciphers.ts";
+import type { ThreadCiphers } from "../read/thread-ciphers.ts";
 
 /** Columns of an outbox row `o` of a thread `t`. */
 export const outboxColumns: string =

@@ -13,9 +13,9 @@ import {
 import type { Database } from "../driver/database.ts";
 import type { Owner } from "../file/owner.ts";
 import type { Reader } from "../read/reader.ts";
-import { OutboxRows } from "../rows/outbox-rows.ts";
 import type { ThreadRows } from "../rows/thread-rows.ts";
-import type { ClaimedThread } from "./claimed-thread.ts";
+import type { ClaimedThread } from "../write/claimed-thread.ts";
+import { OutboxRows } from "./outbox-rows.ts";
 
 function prepareStatements(db: Database) {
   return {

@@ -17,8 +17,8 @@ import {
 } from "@statewright/core";
 import { type SqliteStore, sqliteStore } from "@statewright/sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { readBytes } from "./support/database-file.ts";
-import { createFolder } from "./support/stores.ts";
+import { readBytes } from "../support/database-file.ts";
+import { createFolder } from "../support/stores.ts";
 
 let home: ReturnType<typeof createFolder>;
 let file: string;
@@ -52,7 +52,7 @@ function open(options: Parameters<typeof sqliteStore>[1] = {}): SqliteStore {
 
 function startProcess(role: string, thread = "t"): ChildProcess {
   const child = fork(
-    fileURLToPath(new URL("./support/processes/notify-process.ts", import.meta.url)),
+    fileURLToPath(new URL("../support/processes/notify-process.ts", import.meta.url)),
     [file, role, thread],
     {
       execArgv: [],

@@ -1,0 +1,180 @@
+/**
+ * Hints about changed threads. Writes of this store are reported at once. Writes of other processes are found by
+ * polling the data version of the file, which costs a few microseconds, and then one query by index for each kind of
+ * hint. Nothing is polled without a listener.
+ */
+import type { World } from "@statewright/core";
+import type { HintKind, HintListener, WatchOptions } from "@statewright/core/store";
+import type { Database } from "../driver/database.ts";
+import { isNotDone } from "./list-filters.ts";
+import { threadHeadCheckpoint } from "./thread-head.ts";
+
+/** Shortest time between two polls, in milliseconds. A slow poll is followed by a longer pause. */
+const pollMs = 25;
+
+/** Maximum share of the time that polls take. */
+const maxPollShare = 0.05;
+
+/** Changed thread; `mark` differs after each change. */
+interface ChangedThread {
+  readonly id: string;
+  readonly at: number;
+  readonly mark: string;
+}
+
+function prepareStatements(db: Database) {
+  return {
+    version: db.prepare<[], number>("PRAGMA data_version").pluck(),
+    newestInput: db
+      .prepare<[], number>("SELECT coalesce(max(input), 0) FROM threads INDEXED BY threads_by_input WHERE input > 0")
+      .pluck(),
+    inputs: db
+      .prepare<[number], string>(
+        "SELECT id FROM threads INDEXED BY threads_by_input WHERE input > ? AND input > 0 ORDER BY input",
+      )
+      .pluck(),
+    newestChange: db.prepare<[], number>("SELECT coalesce(max(updated), 0) FROM threads").pluck(),
+    changes: db.prepare<[number], ChangedThread>(
+      "SELECT id, updated AS at, seq || ' ' || checkpoint || ' ' || status AS mark FROM threads INDEXED BY threads_by_change WHERE updated >= ?",
+    ),
+    running: db.prepare<[], ChangedThread>(
+      "SELECT DISTINCT t.id, 0 AS at, " +
+        threadHeadCheckpoint +
+        " || '' AS mark FROM runs r INDEXED BY runs_by_status CROSS JOIN threads t ON t.key = r.thread" +
+        " WHERE r.status = 'running'" +
+        isNotDone +
+        " AND t.owner IS NOT NULL",
+    ),
+  };
+}
+
+/** Dependencies of the watch. */
+export interface ThreadWatchParts {
+  readonly world: World;
+  readonly isClosed: () => boolean;
+  /** True if no other process can write to the database. */
+  readonly isLocal: boolean;
+}
+
+/** Listeners of one open store. */
+export class ThreadWatch {
+  readonly #sql: ReturnType<typeof prepareStatements>;
+  readonly #parts: ThreadWatchParts;
+  readonly #listeners: Map<HintListener, readonly HintKind[] | undefined> = new Map();
+  #cancelPoll: (() => void) | undefined;
+  #version = -1;
+  /** Number of the last input, and time of the last change; undefined before the first read. */
+  #lastInput: number | undefined;
+  #lastChange: number | undefined;
+  /** Marks of the threads changed at the time of the last change. */
+  #marksAtLastChange: ReadonlyMap<string, string> = new Map();
+  /** Newest checkpoints of the threads with an active run. */
+  #running: ReadonlyMap<string, string> = new Map();
+
+  constructor(db: Database, parts: ThreadWatchParts) {
+    this.#sql = prepareStatements(db);
+    this.#parts = parts;
+  }
+
+  /** Calls the listener for each change of these kinds, until the returned function is called. */
+  watch(listener: HintListener, { kinds }: WatchOptions = {}): () => void {
+    // The same function may listen twice.
+    const own: HintListener = (thread, kind) => listener(thread, kind);
+    this.#listeners.set(own, kinds);
+    this.#readQuietly(() => this.#readStart());
+    this.#schedulePoll(pollMs);
+    return () => {
+      this.#listeners.delete(own);
+      if (this.#listeners.size === 0) this.close();
+    };
+  }
+
+  /** Returns true if a listener waits for hints. */
+  isActive(): boolean {
+    return this.#listeners.size > 0;
+  }
+
+  /** Reports a write of this store. */
+  report(thread: string, kind: HintKind): void {
+    for (const [listener, kinds] of [...this.#listeners]) if (kinds?.includes(kind) !== false) listener(thread, kind);
+  }
+
+  /** Ends all polling. */
+  close(): void {
+    this.#listeners.clear();
+    this.#cancelPoll?.();
+    this.#cancelPoll = undefined;
+    this.#lastInput = undefined;
+    this.#lastChange = undefined;
+  }
+
+  #wants(kind: HintKind): boolean {
+    return [...this.#listeners.values()].some((kinds) => kinds?.includes(kind) !== false);
+  }
+
+  #schedulePoll(delayMs: number): void {
+    const { world, isLocal } = this.#parts;
+    if (isLocal || this.#cancelPoll !== undefined || this.#listeners.size === 0) return;
+    this.#cancelPoll = world.schedule.after(delayMs, () => {
+      this.#cancelPoll = undefined;
+      const startMs = world.clock.monotonic();
+      this.#readQuietly(() => this.#poll());
+      this.#schedulePoll(Math.max(pollMs, (world.clock.monotonic() - startMs) / maxPollShare));
+    });
+  }
+
+  /** A locked or damaged file sends no hints: the operations of the store report its errors. */
+  #readQuietly(read: () => void): void {
+    const { world, isClosed } = this.#parts;
+    if (isClosed()) return;
+    try {
+      read();
+    } catch (error) {
+      world.log("debug", "the changes of a store could not be read", { error: String(error) });
+    }
+  }
+
+  /** Reads the state before the first poll: only later changes are reported. */
+  #readStart(): void {
+    if (this.#lastInput === undefined) {
+      this.#version = this.#sql.version.get() ?? -1;
+      this.#lastInput = this.#sql.newestInput.get() ?? 0;
+    }
+    if (this.#lastChange !== undefined || !this.#wants("change")) return;
+    this.#lastChange = this.#sql.newestChange.get() ?? 0;
+    this.#findChanges(this.#lastChange);
+  }
+
+  #poll(): void {
+    const version = this.#sql.version.get() ?? -1;
+    if (this.#lastInput === undefined) {
+      this.#readStart();
+      return;
+    }
+    if (version === this.#version) return;
+    this.#version = version;
+    for (const thread of this.#findInputs(this.#lastInput)) this.report(thread, "input");
+    if (this.#lastChange === undefined) return;
+    for (const thread of this.#findChanges(this.#lastChange)) this.report(thread, "change");
+  }
+
+  #findInputs(last: number): readonly string[] {
+    // The newest number is lower after the deletion of its thread.
+    this.#lastInput = this.#sql.newestInput.get() ?? 0;
+    return this.#lastInput > last ? this.#sql.inputs.all(last) : [];
+  }
+
+  /** Returns the threads changed since, and those whose active run has a new checkpoint. */
+  #findChanges(since: number): readonly string[] {
+    const known = this.#marksAtLastChange;
+    const rows = this.#sql.changes.all(since);
+    const newest = rows.reduce((latest, { at }) => Math.max(latest, at), since);
+    this.#lastChange = newest;
+    this.#marksAtLastChange = new Map(rows.flatMap(({ id, at, mark }) => (at === newest ? [[id, mark]] : [])));
+    const changed = new Set(rows.flatMap(({ id, mark }) => (known.get(id) === mark ? [] : [id])));
+    const running = this.#sql.running.all();
+    for (const { id, mark } of running) if (this.#running.get(id) !== mark) changed.add(id);
+    this.#running = new Map(running.map(({ id, mark }) => [id, mark]));
+    return [...changed];
+  }
+}
