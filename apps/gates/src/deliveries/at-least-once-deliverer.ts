@@ -61,7 +61,7 @@ class AtLeastOnceDeliverer implements SimulatedDeliverer {
   }
 
   deliver = async (delivery: Delivery): Promise<DeliveryResult> => {
-    if ("message" in delivery) return await this.#deliverUntilDone(delivery);
+    if ("message" in delivery || "cancel" in delivery) return await this.#deliverUntilDone(delivery);
     const { thread } = delivery;
     const waiting = this.#turns.get(thread);
     if (waiting === undefined) this.#turns.set(thread, []);

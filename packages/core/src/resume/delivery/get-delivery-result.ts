@@ -73,8 +73,8 @@ async function hasMoreWork(
 ): Promise<boolean> {
   const { store, world, delivery, tried } = context;
   const { thread } = delivery;
-  // A run at work elsewhere takes messages by itself; any other delivery is not done.
-  if (row?.status === "running" && !("message" in delivery)) return true;
+  // A run at work elsewhere takes messages and cancels by itself; any other delivery is not done.
+  if (row?.status === "running" && !("message" in delivery || "cancel" in delivery)) return true;
   if (next !== undefined && next.at <= (await readStoreTime(store, world))) return true;
   const unfinished = await store.runs({ thread, status: ["running", "crashed", "paused", "parked"] });
   if (

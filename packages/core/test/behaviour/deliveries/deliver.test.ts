@@ -271,6 +271,37 @@ describe("a delivered message", () => {
   });
 });
 
+describe("a delivered cancel", () => {
+  const cancel = { key: "c1", cancel: "the customer left", by: "ann" } as const;
+
+  test("ends a waiting run with its reason, and its repeat ends no later run [PK1]", async () => {
+    await send(runDelivery);
+    expect(await send(cancel)).toMatchObject({ status: "cancelled", hasMore: false });
+    expect(await send(runDelivery)).toMatchObject({ status: "cancelled", hasMore: false });
+    const later = { key: "k3", run: { graph: "desk", input: { input: "b" } } } as const;
+    expect(await send(later)).toMatchObject({ status: "waiting" });
+    expect(await send(cancel, store.peer())).toMatchObject({ status: "cancelled", hasMore: false });
+    expect(await send(later)).toMatchObject({ status: "waiting" });
+    expect((await store.runs({ thread: "t" })).map(({ status, reason }) => [status, reason])).toEqual([
+      ["waiting", undefined],
+      ["cancelled", "the customer left"],
+    ]);
+  });
+
+  test("fires the signals of a run at work, whose delivery ends cancelled [PK1, PA18]", async () => {
+    const held = createDesk(() => createDeferred().promise);
+    const delivered = send(runDelivery, store, [held]);
+    await world.waitUntilIdle();
+    expect(await send(cancel, store, [held])).toMatchObject({ hasMore: false });
+    await world.advance(60_000);
+    expect(await delivered).toMatchObject({ status: "cancelled", hasMore: false });
+  });
+
+  test("for an unknown thread is refused [PK1]", async () => {
+    expect(await send(cancel)).toMatchObject({ status: "refused", refused: { code: "unknown_thread" } });
+  });
+});
+
 describe("a delivery and its store", () => {
   test("an error of the store is thrown, and the same delivery does its work later [PK1]", async () => {
     const broken = { ...store, enqueue: () => Promise.reject(new Error("no route to host")) };

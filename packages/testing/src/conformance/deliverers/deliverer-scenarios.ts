@@ -238,6 +238,19 @@ export const delivererScenarios: readonly DelivererTest[] = [
     },
   ),
 
+  defineDelivererTest("PA18", "a cancel ends a run in a long call once, and no later run", [], async (deliverer) => {
+    const release = holdEffect(deliverer.folder, "pass");
+    const running = deliverer.deliver(createRun("a", "pass"));
+    await waitForEffects(deliverer, "pass", 1);
+    const cancel = { thread: "a", key: "c", cancel: "the customer left" } as const;
+    await Promise.all([deliverer.deliver(cancel), deliverer.deliver(cancel)]);
+    release();
+    assertEqual((await running).status, "cancelled", "the status of the cancelled run");
+    const later = await deliverer.deliver(createRun("a", "pass", "later"));
+    assertEqual((await deliverer.deliver(cancel)).status, "cancelled", "the result of a late cancel");
+    assertEqual(later.status, "done", "the status of a later run");
+  }),
+
   defineDelivererTest("PK1", "the runs of a thread begin in the order of their deliveries", [], async (deliverer) => {
     const release = holdEffect(deliverer.folder, "pass");
     const keys = Array.from({ length: 6 }, (_, nth) => `k${nth}`);
