@@ -153,7 +153,7 @@ export const delivererScenarios: readonly DelivererTest[] = [
     async (deliverer) => {
       const deliverMany = (count: number) =>
         Promise.all(Array.from({ length: count }, () => deliverer.deliver(createRun("a", "pass"))));
-      const [first, ...others] = [...(await deliverMany(50)), ...(await deliverMany(50))];
+      const [first, ...others] = [...(await deliverMany(500)), ...(await deliverMany(500))];
       for (const other of others) assertEqual(other, first, "a repeated delivery");
       assertEqual((await deliverer.store.runs({ thread: "a" })).length, 1, "the number of runs");
       assertTrue(hasEffectAtMost(deliverer.folder, "pass", 1), "expected one effect under its key");
