@@ -24,6 +24,7 @@ export const pagesByPackage = {
     "streaming.md",
     "serving-threads.md",
     "deliver-work.md",
+    "run-later.md",
     "notifications.md",
     "reading-a-store.md",
     "operating.md",

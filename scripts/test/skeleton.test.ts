@@ -31,6 +31,7 @@ describe("library homes [K10]", () => {
   const homes = {
     xstate: "packages/core",
     immer: "packages/core",
+    croner: "packages/core",
     "p-queue": "packages/core",
     "better-sqlite3": "packages/sqlite",
     ajv: "packages/json-schema",
@@ -203,6 +204,7 @@ describe("installation [R17]", () => {
     for (const project of listed.filter(({ name }) => name === "statewright")) collectNames(project, seen);
     expect([...seen].filter((name) => !listNames().includes(name)).toSorted()).toEqual([
       "better-sqlite3",
+      "croner",
       "immer",
       "node-addon-api",
       "p-queue",

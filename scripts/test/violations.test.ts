@@ -79,6 +79,12 @@ const planted: readonly { readonly file: string; readonly code: string; readonly
   },
   { file: "packages/core/src/run/queue.ts", code: 'import Queue from "p-queue";\nnew Queue();' },
   {
+    file: "packages/core/src/run/calendar.ts",
+    code: 'import { Cron } from "croner";\nnew Cron("0 9 * * *");',
+    refusal: "croner stays inside",
+  },
+  { file: "packages/core/src/resume/calendar.ts", code: 'import { Cron } from "croner";\nnew Cron("0 9 * * *");' },
+  {
     file: "packages/sqlite/src/zod.ts",
     code: 'import * as z from "zod";\nz.string();',
     refusal: "zod and immer stay inside core",
@@ -241,7 +247,7 @@ describe("layers, homes and seams", () => {
   });
 
   for (const { file, code, refusal } of planted) {
-    const id = /"(xstate|zod|immer|p-queue|better-sqlite3|vitest)[/"]/.test(code) ? "K10 " : "";
+    const id = /"(xstate|zod|immer|p-queue|croner|better-sqlite3|vitest)[/"]/.test(code) ? "K10 " : "";
     const shown = `in ${file}: ${code.split("\n")[0]}`;
     if (refusal === undefined) {
       test(`the linter allows ${shown}${id && " [K10]"}`, () => expect(errors.get(file) ?? []).toEqual([]));

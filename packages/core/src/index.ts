@@ -37,6 +37,7 @@ export type {
   NotificationInterrupt,
   NotificationKind,
 } from "./checkpoint/notification.ts";
+export type { FiredSlot, MissedSlots } from "./checkpoint/schedule.ts";
 export type { Store } from "./checkpoint/store.ts";
 export type { GraphWithoutEdges, GraphWithoutNodes } from "./compile/define-graph.ts";
 export { defineGraph, type GraphTypesWithNodes, type GraphTypesWithoutNodes } from "./compile/define-graph.ts";
@@ -218,6 +219,22 @@ export { type PauseRunOptions, pauseRun } from "./resume/pause-run.ts";
 export { type RecoverOptions, recover } from "./resume/recover.ts";
 export type { RequestedRunResult, RequestRunOptions } from "./resume/request-run.ts";
 export { resume } from "./resume/resume.ts";
+export {
+  type ListSchedulesOptions,
+  listSchedules,
+  pauseSchedule,
+  removeSchedule,
+  resumeSchedule,
+  runScheduleNow,
+  type ScheduleCallOptions,
+} from "./resume/schedules/manage-schedules.ts";
+export type { RunSchedule } from "./resume/schedules/run-schedule.ts";
+export {
+  type ScheduleCalendar,
+  type ScheduleOptions,
+  type ScheduleThread,
+  schedule,
+} from "./resume/schedules/schedule.ts";
 export type { ServingOptions } from "./resume/serving.ts";
 export { type SteerOptions, steer } from "./resume/steer.ts";
 export { type NodeUpdate, type UpdateOptions, updateState } from "./resume/update-state.ts";

@@ -73,7 +73,13 @@ export type {
   RunRequestWrite,
   WatchOptions,
 } from "./checkpoint/run-request.ts";
-export type { FiredSlot, MissedSlots, ScheduleFilter, ScheduleRow } from "./checkpoint/schedule.ts";
+export {
+  type FiredSlot,
+  type MissedSlots,
+  type ScheduleFilter,
+  type ScheduleRow,
+  setFiredRun,
+} from "./checkpoint/schedule.ts";
 export type {
   BranchWrite,
   CheckpointWithDeltas,

@@ -13,6 +13,8 @@ import { Snapshots } from "./read/snapshots.ts";
 import { createStoreReads } from "./read/store-reads.ts";
 import { ThreadWatch } from "./read/thread-watch.ts";
 import { createThreadExporter } from "./rows/thread-export.ts";
+import { createScheduleReads } from "./schedules/schedule-store.ts";
+import { ScheduleTable } from "./schedules/schedule-table.ts";
 import type { SqliteStore } from "./sqlite-store.ts";
 import type { ResolvedOptions } from "./store-parts.ts";
 import { Verifier } from "./verify/verifier.ts";
@@ -21,8 +23,6 @@ import { Artifacts } from "./write/artifacts.ts";
 import { LongTermTable } from "./write/long-term.ts";
 import { createLongTermStore } from "./write/long-term-store.ts";
 import { PrunedRanges } from "./write/pruned-ranges.ts";
-import { createScheduleReads } from "./write/schedule-store.ts";
-import { ScheduleTable } from "./write/schedule-table.ts";
 import type { StoreWrites } from "./write/store-writes.ts";
 
 type Writes = StoreWrites & Pick<Store, "vacuum">;

@@ -19,13 +19,13 @@ import { createReader, type Reader } from "./read/reader.ts";
 import { Snapshots } from "./read/snapshots.ts";
 import { ThreadWatch } from "./read/thread-watch.ts";
 import { createThreadExporter } from "./rows/thread-export.ts";
+import { ScheduleTable } from "./schedules/schedule-table.ts";
 import type { SqliteStoreOptions } from "./store-options.ts";
 import { Verifier } from "./verify/verifier.ts";
 import { Artifacts } from "./write/artifacts.ts";
 import { ClaimRegistry } from "./write/claim-registry.ts";
 import { LongTermTable } from "./write/long-term.ts";
 import { PrunedRanges } from "./write/pruned-ranges.ts";
-import { ScheduleTable } from "./write/schedule-table.ts";
 import { Transactions } from "./write/transactions.ts";
 import { createWriter, type Writer } from "./write/writer.ts";
 

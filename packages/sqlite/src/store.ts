@@ -8,12 +8,12 @@ import { toStoreError } from "./file/store-errors.ts";
 import { createOutboxStore } from "./outbox/outbox-store.ts";
 import { createStoreReads } from "./read/store-reads.ts";
 import { openReadOnlyStore } from "./read-only-store.ts";
+import { createScheduleStore } from "./schedules/schedule-store.ts";
 import type { SqliteStore } from "./sqlite-store.ts";
 import { checkOptions, type SqliteStoreOptions } from "./store-options.ts";
 import { createStoreParts, type ResolvedOptions, type StoreParts } from "./store-parts.ts";
 import { createArtifactStore } from "./write/artifact-store.ts";
 import { createLongTermStore } from "./write/long-term-store.ts";
-import { createScheduleStore } from "./write/schedule-store.ts";
 import { createStoreWrites, removeRemains } from "./write/store-writes.ts";
 
 /**

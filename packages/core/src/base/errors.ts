@@ -32,6 +32,7 @@ const kinds = {
   unknown_checkpoint: "input",
   unknown_branch: "input",
   unknown_run: "input",
+  unknown_schedule: "input",
   thread_busy: "input",
   thread_exists: "input",
   run_exists: "input",

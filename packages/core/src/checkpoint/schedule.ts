@@ -62,6 +62,12 @@ export interface ScheduleRow {
   readonly revision: number;
 }
 
+/** Returns a row whose `last` names the run that the store has for the key of its slot. */
+export function setFiredRun<Row extends Pick<ScheduleRow, "last">>(row: Row, run: string | undefined): Row {
+  const { last } = row;
+  return run === undefined || last?.run === undefined || last.run === run ? row : { ...row, last: { ...last, run } };
+}
+
 /** Filter of schedules. A filter with `dueBy` or `dueAfter` lists by due time, another by id. */
 export interface ScheduleFilter {
   /** Graphs of the schedules; default: all. */

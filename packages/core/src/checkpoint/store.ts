@@ -299,13 +299,15 @@ export interface ScheduleWrite {
   readonly row: Omit<ScheduleRow, "revision">;
   /** Revision of the row that this write replaces; 0 for a new row. */
   readonly revision: number;
-  /** Run to enqueue. A duplicate key writes no second run. */
+  /** Run to enqueue. A duplicate key writes no second run, and `last` of the row then names the existing run. */
   readonly run?: QueueWrite | undefined;
 }
 
 /** Schedules of a store. */
 export interface Schedules {
+  /** Schedule by its id. */
   get(id: string): Promise<ScheduleRow | undefined>;
+  /** Schedules that match a filter. A page by due time is an index look-up, independent of the number of schedules. */
   list(filter?: ScheduleFilter): Promise<readonly ScheduleRow[]>;
   /**
    * Writes a schedule and enqueues its run, both or neither. Returns undefined, without a write, when the row has

@@ -17,7 +17,7 @@ const pageSize = 500;
 const kinds: readonly TimerKind[] = ["after", "expiry", "wake"];
 
 export interface DueTimers {
-  /** Returns the runs with a due timer of the next page, each once. A run paused by a user is left out. */
+  /** Returns the runs with a due timer of the next page, each once. A run paused by a user waits for its wake time. */
   listRuns(): Promise<readonly RunRow[]>;
 }
 
@@ -33,24 +33,35 @@ export function createDueTimers({
   /** Last timer of a full page; the next page follows. */
   let after: TimerRow | undefined;
 
-  async function listTimers(): Promise<readonly TimerRow[]> {
-    const dueBy = await readStoreTime(store, world);
+  async function listTimers(dueBy: number): Promise<readonly TimerRow[]> {
     if (store.claimTimers === undefined) return await store.timers({ kinds, dueBy });
     const page = await store.claimTimers({ graphs, kinds, dueBy, until: dueBy + claimMs, limit: pageSize, after });
     after = page.length < pageSize ? undefined : page.at(-1);
     return page;
   }
 
-  return { listRuns: async () => await listDueRuns(store, await listTimers()) };
+  return {
+    listRuns: async () => {
+      const now = await readStoreTime(store, world);
+      return await listDueRuns(store, await listTimers(now), now);
+    },
+  };
 }
 
-async function listDueRuns(store: Store, timers: readonly TimerRow[]): Promise<readonly RunRow[]> {
+async function listDueRuns(store: Store, timers: readonly TimerRow[], now: number): Promise<readonly RunRow[]> {
   const branches = new Map(timers.map((row) => [`${row.thread} ${getBranchName(row.branch)}`, row]));
   const rows = await Promise.all(
     [...branches.values()].map(async (timer) => {
       const resting = await store.runs({ thread: timer.thread, status: ["waiting", "paused"] });
-      return resting.filter((run) => run.branch === getBranchName(timer.branch) && isResting(run));
+      return resting.filter(
+        (run) => run.branch === getBranchName(timer.branch) && (isResting(run) || isWoken(run, now)),
+      );
     }),
   );
   return rows.flat();
+}
+
+/** Returns true for a paused run whose wake time has come. */
+function isWoken({ status, wakeAt }: RunRow, now: number): boolean {
+  return status === "paused" && wakeAt !== undefined && wakeAt <= now;
 }

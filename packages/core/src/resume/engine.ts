@@ -24,6 +24,8 @@ import { createPendingWorkScanner, type PendingWork, type ScanExtent } from "./p
 import { finishRequestedRuns } from "./requested-runs.ts";
 import { resumeRun } from "./resume.ts";
 import { createScanSchedule } from "./scan-schedule.ts";
+import { createNextSlot } from "./schedules/next-slot.ts";
+import { createDueStarter } from "./schedules/start-due-runs.ts";
 import {
   checkServing,
   createHost,
@@ -104,14 +106,17 @@ export function engine(options: EngineOptions): Engine {
   let stopping: Promise<void> | undefined;
   const isServing = (): boolean => state === "serving";
 
+  const nextSlot = createNextSlot({ store, world, graphs: options.graphs.map(({ name }) => name) });
+  const startDueRuns = createDueStarter({ store, world, graphs: options.graphs, isServing });
   const scanStore = async (extent: ScanExtent): Promise<void> => {
     if (extent === "all") {
       notifier?.request();
       await finishRequestedRuns(options, isClaimed);
+      await startDueRuns();
     }
     await scanner.scan(extent, accept);
   };
-  const schedule = createScanSchedule({ store, world, pollMs, isServing, scanStore });
+  const schedule = createScanSchedule({ store, world, pollMs, nextSlot, isServing, scanStore });
   const halted = createHaltedRuns({ store, world, firstDelayMs: pollMs });
   const activeRuns = createActiveRuns({
     halted,

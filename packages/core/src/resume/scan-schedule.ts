@@ -4,6 +4,7 @@ import type { World } from "../base/world.ts";
 import { readStoreTime } from "../checkpoint/read-store-time.ts";
 import type { Store } from "../checkpoint/store.ts";
 import type { ScanExtent } from "./pending-work.ts";
+import type { NextSlot } from "./schedules/next-slot.ts";
 
 export interface ScanSchedule {
   /** Scans serially: a request during a scan starts another scan afterwards. Rejects with the error of the scan. */
@@ -37,12 +38,15 @@ export function createScanSchedule({
   store,
   world,
   pollMs,
+  nextSlot,
   isServing,
   scanStore,
 }: {
   readonly store: Store;
   readonly world: World;
   readonly pollMs: number;
+  /** Next slot of the served schedules, read with each poll. */
+  readonly nextSlot: NextSlot;
   readonly isServing: () => boolean;
   readonly scanStore: (extent: ScanExtent) => Promise<void>;
 }): ScanSchedule {
@@ -102,10 +106,12 @@ export function createScanSchedule({
       const now = await readStoreTime(store, world);
       // Read after the answer of the store: the alarm is late by the time of the answer, and never early.
       const aheadMs = now - world.clock.now();
-      const [next] = await store.timers({ dueAfter: now, limit: 1 });
+      // One row, and one timer of the process, however many timers the store has.
+      const [timer] = await store.timers({ dueAfter: now, limit: 1 });
+      const dueAt = Math.min(timer?.dueAt ?? Number.POSITIVE_INFINITY, nextSlot.getAfter(now));
       cancelAlarm();
       cancelAlarm = ignore;
-      if (next !== undefined && isServing()) cancelAlarm = world.schedule.at(next.dueAt - aheadMs, schedule.request);
+      if (Number.isFinite(dueAt) && isServing()) cancelAlarm = world.schedule.at(dueAt - aheadMs, schedule.request);
     } catch (error) {
       world.log("error", "the timers could not be read", { error: toErrorRecord(error) });
     }
@@ -139,6 +145,7 @@ export function createScanSchedule({
     schedulePoll: async () => {
       cancelPoll();
       cancelPoll = world.schedule.after(pollMs, schedule.request);
+      await nextSlot.read();
       await scheduleAlarm();
     },
     requestAlarm: () => {

@@ -17,12 +17,12 @@ import { openDatabase } from "../file/open-database.ts";
 import { toRowKey } from "../file/schema.ts";
 import { toStoreError } from "../file/store-errors.ts";
 import { createReader, type Reader } from "../read/reader.ts";
+import { ScheduleTable } from "../schedules/schedule-table.ts";
 import { checkPath } from "../store-options.ts";
 import { Artifacts } from "../write/artifacts.ts";
 import { LongTermTable } from "../write/long-term.ts";
 import { PrunedRanges } from "../write/pruned-ranges.ts";
 import { RemovedThreads } from "../write/removed-threads.ts";
-import { ScheduleTable } from "../write/schedule-table.ts";
 import { getEncryptionState, setEncryptionState } from "./encryption-state.ts";
 import { Reencryption } from "./reencrypt.ts";
 

@@ -60,6 +60,7 @@ function prepareStatements(db: Database) {
     ),
     refreshTurn: db.prepare<[number, number]>(refreshTurn),
     newestRunOfNamespace: db.prepare<[number, number]>("UPDATE branches SET run = ? WHERE key = ?"),
+    moveRequests: db.prepare<[number, number, number]>("UPDATE requests SET run = ? WHERE branch = ? AND run = ?"),
     dropRun: db.prepare<[number]>("DELETE FROM runs WHERE key = ?"),
     addMetadata: db.prepare<[number, string, string]>("INSERT INTO run_metadata (run, name, value) VALUES (?, ?, ?)"),
   };
@@ -122,7 +123,8 @@ export class RunRows {
     run: RunRow,
   ): void {
     this.#sql.dropRun.run(key);
-    this.insert(claimed, namespace.key, run, { epoch: 0, preempts: namespace.preempts });
+    const row = this.insert(claimed, namespace.key, run, { epoch: 0, preempts: namespace.preempts });
+    this.#sql.moveRequests.run(row, namespace.key, key);
     this.refreshTurn(claimed.key, namespace.key);
   }
 

@@ -10,10 +10,10 @@ import type { NamespaceRow } from "../read/namespace-reader.ts";
 import type { Reader } from "../read/reader.ts";
 import { detailColumns } from "../rows/thread-details.ts";
 import { statusWithoutRun } from "../rows/thread-rows.ts";
+import type { ScheduleTable } from "../schedules/schedule-table.ts";
 import type { Artifacts } from "../write/artifacts.ts";
 import type { LongTermTable } from "../write/long-term.ts";
 import type { PrunedRanges } from "../write/pruned-ranges.ts";
-import type { ScheduleTable } from "../write/schedule-table.ts";
 
 /** Rows per turn of the event loop. */
 const rowsPerRead = 200;

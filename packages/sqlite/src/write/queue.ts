@@ -6,7 +6,7 @@ import { delayedRunRules, type QueueWrite, type RunRow, storeRules, threadRules 
 import { toRunPayload } from "@statewright/store-kit";
 import type { NamespaceRow } from "../read/namespace-reader.ts";
 import type { Reader } from "../read/reader.ts";
-import { DelayedRuns, type DuePage } from "./delayed-runs.ts";
+import { DelayedRuns, type DuePage } from "../schedules/delayed-runs.ts";
 import type { WriterRows } from "./writer-rows.ts";
 
 /** Enqueues and dequeues runs; call inside a transaction. */
@@ -68,7 +68,7 @@ export class Queue {
 
   /** Moves the due delayed runs into their queues; `getReleasedEpoch` as for {@link enqueue}. */
   enqueueDue(page: DuePage, getReleasedEpoch: (thread: string) => number | undefined): readonly RunRow[] {
-    return this.#delayed.enqueueDue(page, (thread, branch) => {
+    const moved = this.#delayed.enqueueDue(page, (thread, branch) => {
       try {
         this.#rows.threads.refuseLiveOwner(thread, this.#rows.threads.get(thread), getReleasedEpoch(thread));
         this.#checkIdle(thread, branch);
@@ -78,6 +78,11 @@ export class Queue {
         throw error;
       }
     });
+    for (const { status, thread, id } of moved) {
+      const state = status === "cancelled" ? this.#rows.threads.get(thread) : undefined;
+      if (state !== undefined && state.requests > 0) this.#dropRequests(thread, state.key, id);
+    }
+    return moved;
   }
 
   /** Creates the thread of a queued run. */

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { createReader, type Reader } from "../../src/read/reader.ts";
 import { registerRowSums } from "../../src/rows/row-sums.ts";
 import { addManyThreads } from "../support/many-threads.ts";
+import { explainPlan, watchStatements } from "../support/query-plans.ts";
 import { sqliteStore } from "../support/sqlite-store.ts";
 import { createMemoryFolder } from "../support/stores.ts";
 
@@ -126,7 +127,7 @@ function checkReads(path: string, expected: typeof reads): void {
   for (const [name, read, statements, indexes] of expected) {
     executed.length = 0;
     read(reader);
-    const plans = executed.map((sql) => explain(db, sql));
+    const plans = executed.map((sql) => explainPlan(db, sql));
     expect([name, executed.length <= statements && executed.length > 0]).toEqual([name, true]);
     for (const index of indexes)
       expect([name, index, plans.flat().some((step) => step.includes(`INDEX ${index}`))]).toEqual([name, index, true]);
@@ -136,34 +137,4 @@ function checkReads(path: string, expected: typeof reads): void {
     expect([name, scans]).toEqual([name, []]);
   }
   db.close();
-}
-
-/** Returns the connection with a list of its executed statements. */
-function watchStatements(db: Sqlite.Database, executed: string[]): Sqlite.Database {
-  return new Proxy(db, {
-    get: (of, name) => {
-      if (name !== "prepare") return Reflect.get(of, name);
-      return (sql: string) => watchStatement(of.prepare(sql), () => executed.push(sql));
-    },
-  });
-}
-
-function watchStatement(statement: Sqlite.Statement, onExecuted: () => void): Sqlite.Statement {
-  return new Proxy(statement, {
-    get: (of, name, receiver) => {
-      const member: unknown = Reflect.get(of, name);
-      if (typeof member !== "function") return member;
-      return (...values: unknown[]) => {
-        if (name === "all" || name === "get") onExecuted();
-        const result: unknown = Reflect.apply(member, of, values);
-        return result === of ? receiver : result;
-      };
-    },
-  });
-}
-
-function explain(db: Sqlite.Database, sql: string): readonly string[] {
-  const statement = sql.replaceAll(/[@:]\w+/g, "1").replaceAll("?", "1");
-  const steps = db.prepare(`EXPLAIN QUERY PLAN ${statement}`).all() as readonly { readonly detail: string }[];
-  return steps.map(({ detail }) => detail);
 }

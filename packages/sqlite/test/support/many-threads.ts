@@ -27,8 +27,8 @@ export function addManyThreads(
   db.function("sum_of_columns", options, (...columns: unknown[]) => computeColumnSum(columns));
   const statements = [
     "INSERT INTO graphs (key, name, version, shape) SELECT 1, 'chat', 1, 's' WHERE @count > 0",
-    `${numbers}INSERT INTO threads (key, id, salt, graph, head, run, status, epoch, seq, checkpoint, queued, created, updated, tenant)
-      SELECT n, 't' || n, '', 1, 'main', CASE WHEN n % 10 = 4 THEN NULL ELSE n END, ${status}, 1, 0, 0, 0, n, n, ${tenant} FROM nth`,
+    `${numbers}INSERT INTO threads (key, id, salt, graph, head, run, status, epoch, seq, checkpoint, queued, messages, requests, input, created, updated, tenant)
+      SELECT n, 't' || n, '', 1, 'main', CASE WHEN n % 10 = 4 THEN NULL ELSE n END, ${status}, 1, 0, 0, 0, 0, 0, 0, n, n, ${tenant} FROM nth`,
     `${numbers}INSERT INTO thread_details (thread, title, metadata, sum)
       SELECT n, 'Chat ' || n, ${metadata}, sum_of_columns('t' || n, ${tenant}, NULL, 'Chat ' || n, ${metadata}) FROM nth`,
     `${numbers}INSERT INTO thread_metadata (thread, name, value, tenant) SELECT n, 'project', '"p' || (n % 2) || '"', ${tenant} FROM nth`,

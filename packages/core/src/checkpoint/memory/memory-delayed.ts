@@ -4,6 +4,7 @@ import { isDelayed, releaseDelayedRun, replaceDelayedRun, toStartTimer } from ".
 import { checkDuePage, isUnfinishedRun } from "../rules.ts";
 import type { QueueWrite, Store } from "../store.ts";
 import { type TimerRow, toStartTimerId } from "../timer.ts";
+import { endRequests } from "./memory-requests.ts";
 import { findRunByKey } from "./memory-runs.ts";
 import { saveForSnapshots } from "./memory-snapshot.ts";
 import type { StoredNamespace, StoredRun, Thread, Threads } from "./memory-thread.ts";
@@ -56,6 +57,7 @@ export function enqueueDueRuns(threads: Threads, page: Parameters<Store["enqueue
     putLast(threads, thread, row);
     namespace.timers.delete(timer.id);
     if (row.status === "queued") thread.queued += 1;
+    else endRequests(thread, ({ run: requested }) => requested === row.id);
     return [row];
   });
 }

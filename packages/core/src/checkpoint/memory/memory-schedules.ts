@@ -2,7 +2,7 @@
 import { checkId } from "../../base/ids.ts";
 import type { RunRow } from "../checkpoint.ts";
 import { checkScheduleFilter } from "../rules.ts";
-import type { ScheduleFilter, ScheduleRow } from "../schedule.ts";
+import { type ScheduleFilter, type ScheduleRow, setFiredRun } from "../schedule.ts";
 import type { ScheduleWrite } from "../store.ts";
 import { enqueueRun, matches } from "./memory-runs.ts";
 import { saveForSnapshots } from "./memory-snapshot.ts";
@@ -37,8 +37,8 @@ export function putSchedule(
   checkId("schedule", row.id);
   if ((threads.schedules.get(row.id)?.revision ?? 0) !== revision) return undefined;
   if (run !== undefined) saveForSnapshots(threads, run.thread);
-  const queued = run === undefined ? {} : { run: enqueueRun(threads, run) };
-  const written: ScheduleRow = { ...row, revision: revision + 1 };
+  const queued: { readonly run?: RunRow } = run === undefined ? {} : { run: enqueueRun(threads, run) };
+  const written: ScheduleRow = { ...setFiredRun(row, queued.run?.id), revision: revision + 1 };
   threads.schedules.set(row.id, written);
   return { row: written, ...queued };
 }

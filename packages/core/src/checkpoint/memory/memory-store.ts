@@ -315,7 +315,12 @@ function createWrites(threads: Threads, self: Owner, { add, write: enqueue }: Wr
       );
     },
     enqueue: (put) => write(put.thread, () => replaceDebounced(threads, put) ?? enqueueRun(threads, put), "input"),
-    enqueueDue: (page) => enqueue(() => enqueueDueRuns(threads, page)),
+    enqueueDue: (page) =>
+      enqueue(() => {
+        const moved = enqueueDueRuns(threads, page);
+        for (const { thread } of moved) threads.hints.record(thread, "input");
+        return moved;
+      }),
     dequeue: (id, run, { at, reason }) => write(id, () => dequeueRun(threads.get(id), run, at, reason), "input"),
     post: (message) => write(message.thread, () => postMessage(threads, message), "input"),
     request: (request) => write(request.thread, () => requestRun(threads, request), "input"),

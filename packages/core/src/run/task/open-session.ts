@@ -442,7 +442,7 @@ function toResumedRow(
   version: number,
   { isRecovery = false, resumeKey = before.resumeKey }: Pick<OpenSessionOptions, "isRecovery" | "resumeKey">,
 ): RunRow {
-  const { recovered, ...run } = before;
+  const { recovered, wakeAt: _, ...run } = before;
   const cleared = { endedAt: undefined, error: undefined };
   const keyed = resumeKey === undefined ? {} : { resumeKey };
   const resumed = { ...run, version, status: "running", attempt: run.attempt + 1, ...cleared, ...keyed } as const;

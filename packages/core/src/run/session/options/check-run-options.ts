@@ -54,6 +54,8 @@ const options: Readonly<Record<"run" | "resume" | "submit", readonly string[]>> 
     metadata: true,
     tenant: true,
     owner: true,
+    at: true,
+    debounce: true,
     priority: true,
     world: true,
     codec: true,

@@ -171,6 +171,18 @@ interface QueueOptions
    */
   readonly onBusy?: OnBusy;
   /**
+   * Earliest start, as a date or in milliseconds since the epoch, by the clock of the store; a past time starts the run
+   * at once. The run waits outside of the queue: other runs of the thread start before. `onBusy` applies when it enters
+   * the queue; with `reject` it is then cancelled on a busy thread. Not with `debounce`.
+   */
+  readonly at?: Date | number;
+  /**
+   * Starts the run `ms` milliseconds after the last call with this key: a call replaces the input, the metadata, the
+   * owner and the idempotency key of the run that an earlier call queued, while that run has not started, and moves
+   * its start. The key is unique for the graph and the tenant, and with `thread` in that thread.
+   */
+  readonly debounce?: { readonly key: string; readonly ms: number };
+  /**
    * Priority among the queued runs of all threads, an integer: engines start runs of a higher priority first. Inputs
    * of one thread keep their order. Default 0.
    */

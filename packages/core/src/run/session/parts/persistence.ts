@@ -14,6 +14,7 @@ import { checkPreemption } from "../check-preemption.ts";
 import { checkRequests } from "../check-requests.ts";
 import type { Arrivals } from "../inbox/arrivals.ts";
 import type { Preemption } from "../preemption.ts";
+import { addWakeTimer } from "../timers/wake-timer.ts";
 import { hasNoRoom, type OnceEffects, waitForOnceEffects } from "./once-effects.ts";
 
 /**
@@ -230,7 +231,7 @@ function writeCommit(saved: Persistence, parts: SessionWrite, onCommitted: (fail
   const handledRequests = listHandledRequests(saved.thread, parts.run);
   saved.store.commit(
     {
-      ...parts,
+      ...addWakeTimer(parts, saved.claim.run),
       ...(outbox === undefined ? {} : { outbox }),
       ...(handledRequests === undefined ? {} : { handledRequests }),
       effects,

@@ -1,7 +1,7 @@
 /** Schedules of the store interface. */
 
 import { checkId } from "@statewright/core/adapter";
-import { type Schedules, storeRules } from "@statewright/core/store";
+import { type Schedules, setFiredRun, storeRules } from "@statewright/core/store";
 import { eraseSecurely } from "../file/erase-securely.ts";
 import type { StoreParts } from "../store-parts.ts";
 
@@ -17,10 +17,10 @@ export function createScheduleStore({
     put: async ({ row, revision, run }) => {
       checkId("schedule", row.id);
       const write = (): Awaited<ReturnType<Schedules["put"]>> => {
-        const written = schedules.put(row, revision);
-        if (written === undefined) return undefined;
-        if (run === undefined) return { row: written };
-        return { row: written, run: writer.queue.enqueue(run, claims.getReleasedEpoch(run.thread)) };
+        if (schedules.getRevision(row.id) !== revision) return undefined;
+        const queued = run === undefined ? undefined : writer.queue.enqueue(run, claims.getReleasedEpoch(run.thread));
+        const written = schedules.put(setFiredRun(row, queued?.id), revision);
+        return { row: written, ...(queued === undefined ? {} : { run: queued }) };
       };
       if (run === undefined) return await transactions.write(undefined, write);
       checkId("thread", run.thread);

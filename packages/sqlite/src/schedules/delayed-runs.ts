@@ -12,7 +12,7 @@ import {
 import { isUnreadable } from "@statewright/store-kit";
 import type { NamespaceRow } from "../read/namespace-reader.ts";
 import type { Reader } from "../read/reader.ts";
-import type { WriterRows } from "./writer-rows.ts";
+import type { WriterRows } from "../write/writer-rows.ts";
 
 /** Page of due runs. */
 export type DuePage = Parameters<Store["enqueueDue"]>[0];

@@ -114,12 +114,15 @@ export class ScheduleTable {
     });
   }
 
-  /** Writes a schedule if the stored one has the expected revision, 0 for none; returns undefined otherwise. */
-  put(row: Omit<ScheduleRow, "revision">, revision: number): ScheduleRow | undefined {
-    const found = this.#sql.byId.get(row.id);
-    if ((found?.revision ?? 0) !== revision) return undefined;
+  /** Returns the revision of a schedule; 0 for none. */
+  getRevision(id: string): number {
+    return this.#sql.byId.get(id)?.revision ?? 0;
+  }
+
+  /** Writes a schedule over the one with this revision; returns the new row. */
+  put(row: Omit<ScheduleRow, "revision">, revision: number): ScheduleRow {
     const written = { ...row, revision: revision + 1 };
-    this.#write(written, found?.key, this.#storeCipher);
+    this.#write(written, this.#sql.byId.get(row.id)?.key, this.#storeCipher);
     return written;
   }
 

@@ -1,0 +1,429 @@
+/** Schedules on a virtual clock: slots, missed slots, several engines, and changes of a schedule. */
+import { describe, expect, test } from "vitest";
+import * as z from "zod";
+import {
+  channel,
+  defineGraph,
+  defineState,
+  END,
+  engine,
+  type Graph,
+  getState,
+  listRuns,
+  listSchedules,
+  type MemoryStore,
+  memoryStore,
+  pauseSchedule,
+  removeSchedule,
+  resumeSchedule,
+  run,
+  runScheduleNow,
+  START,
+  schedule,
+} from "../../../src/index.ts";
+import { fireDueSchedules } from "../../../src/resume/schedules/fire-schedules.ts";
+import { createVirtualWorld, type VirtualWorld } from "../../support/virtual-world.ts";
+
+const minuteMs = 60_000;
+const hourMs = 60 * minuteMs;
+const Words = defineState({ word: z.string(), log: channel.list(z.string()) });
+
+const defineWords = (version: number) =>
+  defineGraph({ name: "words", version, state: Words, interrupts: { ok: z.boolean() } })
+    .nodes({
+      say: async ({ word }, { interrupt }) => {
+        if (word === "ask") await interrupt("ok");
+        return { log: [word] };
+      },
+    })
+    .edges({ [START]: "say", say: END });
+const words = defineWords(1);
+const other = defineGraph({ name: "other", version: 1, state: Words })
+  .nodes({ say: ({ word }) => ({ log: [word] }) })
+  .edges({ [START]: "say", say: END });
+
+interface Fixture {
+  readonly store: MemoryStore;
+  readonly world: VirtualWorld;
+  /** Time at the start of the test. */
+  readonly start: number;
+}
+
+/** Starts at a Monday, 2025-03-24 00:00 UTC. */
+function createFixture(start = Date.UTC(2025, 2, 24)): Fixture {
+  const world = createVirtualWorld(start);
+  return { store: memoryStore({ now: () => world.clock.now() }), world, start };
+}
+
+async function startEngine({ store, world }: Pick<Fixture, "store" | "world">, graphs: readonly Graph[] = [words]) {
+  const host = engine({ store, graphs, world, pollMs: 10 * minuteMs });
+  await host.start();
+  return host;
+}
+
+const listKeys = async ({ store }: Pick<Fixture, "store">) =>
+  (await listRuns(store)).map(({ key, status }) => `${key} ${status}`).toReversed();
+
+const hourly = { id: "s", graph: words, everyMs: hourMs, thread: "t", input: { word: "w" } } as const;
+
+describe("a schedule", () => {
+  test("runs each slot once, at its time, with two engines over a change to daylight saving [Y7]", async () => {
+    const fixture = createFixture();
+    const { store, world, start } = fixture;
+    const made = await schedule(store, {
+      ...{ id: "morning", graph: words, cron: "0 9 * * *", timeZone: "Europe/Berlin", world, missed: "skip" },
+      ...{ threadPerFire: true, input: { word: "w" }, metadata: { kind: "report" }, owner: "ann" },
+    });
+    expect(made).toEqual({
+      ...{ id: "morning", status: "active", graph: "words", version: 1, missed: "skip", onBusy: "enqueue" },
+      ...{ cron: "0 9 * * *", timeZone: "Europe/Berlin", metadata: { kind: "report" }, owner: "ann" },
+      ...{ createdAt: start, updatedAt: start, nextAt: Date.UTC(2025, 2, 24, 8) },
+    });
+    const hosts = [await startEngine(fixture), await startEngine({ store: store.peer(), world })];
+    await world.advance(7 * 24 * hourMs);
+    const rows = (await listRuns(store, { metadata: { kind: "report" }, owner: "ann" })).toReversed();
+    const slots = [24, 25, 26, 27, 28, 29, 30].map((day) => Date.UTC(2025, 2, day, day === 30 ? 7 : 8));
+    expect(rows.map(({ status, thread, startedAt }) => [status, thread, startedAt])).toEqual(
+      slots.map((slot) => ["done", `morning:${new Date(slot).toISOString()}`, slot]),
+    );
+    const [listed] = await listSchedules(store);
+    const last = { slot: slots[6], at: slots[6], thread: rows[6]?.thread, run: rows[6]?.id };
+    expect(listed).toMatchObject({ nextAt: Date.UTC(2025, 2, 31, 7), last });
+    expect(world.lines).toEqual([]);
+    for (const host of hosts) await host.stop();
+    expect(world.timers).toBe(0);
+  });
+
+  test("with one thread queues its runs there, each behind the run before [Y7]", async () => {
+    const fixture = createFixture();
+    const { store, world } = fixture;
+    await schedule(store, { ...hourly, world, input: { word: "ask" } });
+    const host = await startEngine(fixture);
+    await world.advance(2 * hourMs);
+    expect((await listRuns(store)).map(({ status }) => status)).toEqual(["queued", "waiting"]);
+    await host.resume(words, { thread: "t", answers: { ok: true } }).result;
+    await world.waitUntilIdle();
+    expect((await listRuns(store)).map(({ status }) => status)).toEqual(["waiting", "done"]);
+    await host.stop();
+  });
+
+  test("with onBusy reject skips the slots of a busy thread and says so [Y7]", async () => {
+    const fixture = createFixture();
+    const { store, world, start } = fixture;
+    await run(words, { store, world, thread: "t", input: { word: "ask" } }).result;
+    await schedule(store, { ...hourly, world, onBusy: "reject" });
+    const host = await startEngine(fixture);
+    await world.advance(2 * hourMs);
+    expect((await listRuns(store)).map(({ status }) => status)).toEqual(["waiting"]);
+    const slot = start + 2 * hourMs;
+    expect((await listSchedules(store))[0]).toMatchObject({
+      nextAt: slot + hourMs,
+      last: { slot, thread: "t", skipped: expect.stringContaining("unfinished run") },
+    });
+    expect(world.lines.map(({ message }) => message)).toEqual(
+      [1, 2].map(() => "a slot of a schedule is skipped: its run was refused"),
+    );
+    await host.stop();
+  });
+
+  test("with onBusy cancel ends the run that waits at a slot [Y7]", async () => {
+    const fixture = createFixture();
+    const { store, world } = fixture;
+    await run(words, { store, world, thread: "t", input: { word: "ask" } }).result;
+    await schedule(store, { ...hourly, world, onBusy: "cancel" });
+    const host = await startEngine(fixture);
+    await world.advance(hourMs);
+    expect((await listRuns(store)).map(({ status }) => status)).toEqual(["done", "cancelled"]);
+    await host.stop();
+  });
+
+  test("ends after the last slot up to its end [Y7]", async () => {
+    const fixture = createFixture();
+    const { store, world, start } = fixture;
+    await schedule(store, { ...hourly, world, until: new Date(start + 2 * hourMs) });
+    const host = await startEngine(fixture);
+    await world.advance(9 * hourMs);
+    expect((await listRuns(store)).length).toBe(2);
+    const [listed] = await listSchedules(store);
+    expect([listed?.status, listed?.nextAt]).toEqual(["ended", undefined]);
+    await host.stop();
+  });
+
+  test("is left to engines that serve its graph in its version [Y7]", async () => {
+    const fixture = createFixture();
+    const { store, world } = fixture;
+    await schedule(store, { ...hourly, world, graph: defineWords(2) });
+    const hosts = [await startEngine(fixture), await startEngine({ store: store.peer(), world }, [other])];
+    await world.advance(90 * minuteMs);
+    expect(await listRuns(store)).toEqual([]);
+    const newer = await startEngine({ store: store.peer(), world }, [defineWords(2)]);
+    await world.waitUntilIdle();
+    expect((await listRuns(store)).map(({ status, version }) => [status, version])).toEqual([["done", 2]]);
+    for (const host of [...hosts, newer]) await host.stop();
+  });
+
+  test("runs once when the process that queued its slot is killed before the run starts [Y7]", async () => {
+    const { store, world, start } = createFixture();
+    const next = store.peer();
+    await schedule(store, { ...hourly, world });
+    await world.advance(hourMs);
+    await fireDueSchedules({ store, world, graphs: [words], now: world.clock.now() });
+    store.crash();
+    const key = `s:${new Date(start + hourMs).toISOString()}`;
+    expect(await listKeys({ store: next })).toEqual([`${key} queued`]);
+    const host = await startEngine({ store: next, world });
+    await world.advance(5 * minuteMs);
+    expect(await listKeys({ store: next })).toEqual([`${key} done`]);
+    await host.stop();
+  });
+
+  test("is fired at the time of the store, also by an engine whose clock is an hour ahead [Y7, SE7]", async () => {
+    const near = createVirtualWorld(0);
+    const far = createVirtualWorld(hourMs);
+    const store = memoryStore({ now: () => near.clock.now() });
+    await schedule(store, { ...hourly, world: far });
+    const host = await startEngine({ store, world: far });
+    for (let minute = 0; minute < 59; minute++) for (const world of [near, far]) await world.advance(minuteMs);
+    expect(await listRuns(store)).toEqual([]);
+    for (const world of [near, far]) await world.advance(minuteMs);
+    await far.advance(10 * minuteMs);
+    expect((await listRuns(store)).map(({ status, startedAt }) => [status, startedAt])).toEqual([["done", hourMs]]);
+    await host.stop();
+  });
+});
+
+describe("ten slots without an engine", () => {
+  for (const [missed, slots] of [
+    ["skip", []],
+    ["last", [10]],
+    ["all", [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]],
+  ] as const)
+    test(`run as "missed: ${missed}" says, once over two engines, and the log says so [Y7, SE7]`, async () => {
+      const fixture = createFixture();
+      const { store, world, start } = fixture;
+      const { thread: _, ...options } = hourly;
+      await schedule(store, { ...options, world, missed, threadPerFire: true });
+      await world.advance(10 * hourMs + 30 * minuteMs);
+      const hosts = [await startEngine(fixture), await startEngine({ store: store.peer(), world })];
+      await world.advance(20 * minuteMs);
+      const toKey = (nth: number) => `s:${new Date(start + nth * hourMs).toISOString()}`;
+      expect(await listKeys(fixture)).toEqual(slots.map((nth) => `${toKey(nth)} done`));
+      const [listed] = await listSchedules(store);
+      expect([listed?.nextAt, listed?.last?.slot]).toEqual([start + 11 * hourMs, start + 10 * hourMs]);
+      expect(world.lines.map(({ message }) => message).toSorted()).toEqual([
+        ...(missed === "all" ? [] : ["a schedule has missed slots without a run"]),
+        ...slots.map(() => "a slot of a schedule runs late"),
+      ]);
+      await world.advance(10 * minuteMs);
+      expect((await listKeys(fixture)).slice(slots.length)).toEqual([`${toKey(11)} done`]);
+      for (const host of hosts) await host.stop();
+    });
+
+  test("run in the order of their slots on one thread [Y7]", async () => {
+    const fixture = createFixture();
+    const { store, world } = fixture;
+    await schedule(store, { ...hourly, world, missed: "all" });
+    await world.advance(10 * hourMs);
+    const host = await startEngine(fixture);
+    for (let minute = 0; minute < 20; minute++) await world.advance(minuteMs);
+    const rows = await listRuns(store);
+    expect(rows.map(({ status }) => status)).toEqual(Array.from({ length: 10 }, () => "done"));
+    expect(rows.map(({ key }) => key).toReversed()).toEqual(rows.map(({ key }) => key).toSorted());
+    await host.stop();
+  });
+
+  test("are a hundred at most: older slots of a long outage do not run [Y7]", async () => {
+    const fixture = createFixture();
+    const { store, world, start } = fixture;
+    await schedule(store, { ...hourly, world, missed: "all" });
+    await world.advance(250 * hourMs);
+    const host = await startEngine(fixture);
+    await world.advance(minuteMs);
+    const keys = (await listRuns(store)).map(({ key }) => key).toReversed();
+    expect([keys.length, keys[0]]).toEqual([100, `s:${new Date(start + 151 * hourMs).toISOString()}`]);
+    expect(world.lines[0]).toMatchObject({ message: "a schedule has missed slots without a run" });
+    await host.stop();
+  });
+
+  test("are not missed while the newest is less than a minute late [Y7]", async () => {
+    const fixture = createFixture();
+    const { store, world } = fixture;
+    await schedule(store, { ...hourly, world, missed: "skip" });
+    await world.advance(hourMs + minuteMs - 1);
+    const host = await startEngine(fixture);
+    await world.waitUntilIdle();
+    expect((await listRuns(store)).map(({ status }) => status)).toEqual(["done"]);
+    expect(world.lines).toEqual([]);
+    await host.stop();
+  });
+});
+
+describe("a repeated call of schedule", () => {
+  test("with equal content changes nothing [Y7]", async () => {
+    const { store, world } = createFixture();
+    const options = { ...hourly, world, metadata: { a: 1, b: { c: 2 } }, until: 9e15 } as const;
+    const first = await schedule(store, { ...options, input: { word: "w", log: ["a"] } });
+    await world.advance(minuteMs);
+    const again = { log: ["a"], word: "w" };
+    expect(await schedule(store, { ...options, metadata: { b: { c: 2 }, a: 1 }, input: again })).toEqual(first);
+    expect((await store.schedules.get("s"))?.revision).toBe(1);
+  });
+
+  test("with other content updates the schedule; only another calendar moves its next slot [Y7]", async () => {
+    const { store, world, start } = createFixture();
+    const first = await schedule(store, { ...hourly, world });
+    await world.advance(10 * minuteMs);
+    const second = await schedule(store, {
+      ...hourly,
+      world,
+      input: { word: "x" },
+      missed: "all",
+      graph: defineWords(2),
+    });
+    expect(second).toEqual({ ...first, version: 2, missed: "all", updatedAt: start + 10 * minuteMs });
+    const third = await schedule(store, { ...hourly, world, everyMs: 2 * hourMs });
+    expect(third.nextAt).toBe(start + 10 * minuteMs + 2 * hourMs);
+    await pauseSchedule(store, "s", { world });
+    const fourth = await schedule(store, { ...hourly, world });
+    expect([fourth.status, fourth.nextAt, fourth.everyMs]).toEqual(["paused", undefined, hourMs]);
+    expect(await listSchedules(store)).toEqual([fourth]);
+  });
+
+  test("from two processes at once makes one schedule [Y7]", async () => {
+    const { store, world } = createFixture();
+    const made = await Promise.all(
+      [store, store.peer(), store.peer()].map((each) => schedule(each, { ...hourly, world })),
+    );
+    expect(new Set(made.map((each) => JSON.stringify(each))).size).toBe(1);
+    expect((await store.schedules.get("s"))?.revision).toBe(1);
+  });
+
+  test("for another tenant is refused [Y7]", async () => {
+    const { store, world } = createFixture();
+    await schedule(store, { ...hourly, world, tenant: "acme" });
+    await expect(schedule(store, { ...hourly, world })).rejects.toMatchObject({ code: "invalid_option" });
+    expect((await listSchedules(store, { tenant: "acme" })).length).toBe(1);
+  });
+});
+
+describe("a stored schedule", () => {
+  test("fires no slot while it is paused, and none of the pause afterwards [Y7]", async () => {
+    const fixture = createFixture();
+    const { store, world, start } = fixture;
+    await schedule(store, { ...hourly, world, missed: "all" });
+    const host = await startEngine(fixture);
+    const paused = await pauseSchedule(store, "s", { world });
+    expect([paused.status, paused.pausedAt, paused.nextAt]).toEqual(["paused", start, undefined]);
+    expect(await pauseSchedule(store, "s", { world })).toEqual(paused);
+    await world.advance(5 * hourMs + minuteMs);
+    expect(await listRuns(store)).toEqual([]);
+    const resumed = await resumeSchedule(store, "s", { world });
+    expect([resumed.status, resumed.nextAt]).toEqual(["active", start + 6 * hourMs]);
+    expect(await resumeSchedule(store, "s", { world })).toEqual(resumed);
+    await world.advance(hourMs);
+    expect((await listRuns(store)).map(({ status }) => status)).toEqual(["done"]);
+    await host.stop();
+  });
+
+  test("is removed, and its queued runs stay [Y7]", async () => {
+    const fixture = createFixture();
+    const { store, world } = fixture;
+    await schedule(store, { ...hourly, world });
+    await runScheduleNow(store, "s", { world });
+    expect([await removeSchedule(store, "s"), await removeSchedule(store, "s")]).toEqual([true, false]);
+    const host = await startEngine(fixture);
+    await world.advance(3 * hourMs);
+    expect((await listRuns(store)).map(({ status }) => status)).toEqual(["done"]);
+    await host.stop();
+  });
+
+  test("runs now, also while it is paused, once for a key, and keeps its next slot [Y7]", async () => {
+    const fixture = createFixture();
+    const { store, world } = fixture;
+    const { nextAt: _, ...made } = await schedule(store, { ...hourly, world, metadata: { kind: "report" } });
+    await pauseSchedule(store, "s", { world });
+    const first = await runScheduleNow(store, "s", { world, key: "k" });
+    expect(first).toEqual({ thread: "t", run: first.run, status: "queued" });
+    expect(await runScheduleNow(store, "s", { world, key: "k" })).toEqual(first);
+    expect((await runScheduleNow(store, "s", { world })).run).not.toBe(first.run);
+    const host = await startEngine(fixture);
+    await world.waitUntilIdle();
+    expect((await listRuns(store, { metadata: { kind: "report" } })).map(({ status }) => status)).toEqual([
+      "done",
+      "done",
+    ]);
+    expect((await getState(words, { store, thread: "t" })).state.log).toEqual(["w", "w"]);
+    expect(await listSchedules(store)).toEqual([{ ...made, status: "paused", pausedAt: made.createdAt }]);
+    await host.stop();
+  });
+
+  test("of an unknown id is refused by every call that changes it [Y7]", async () => {
+    const { store } = createFixture();
+    for (const call of [pauseSchedule, resumeSchedule, runScheduleNow])
+      await expect(call(store, "none")).rejects.toMatchObject({ code: "unknown_schedule" });
+    for (const call of [pauseSchedule, resumeSchedule, runScheduleNow, removeSchedule])
+      await expect(call(store, "a b")).rejects.toMatchObject({ code: "invalid_id" });
+  });
+
+  test("is listed by graph and owner in pages, by id [Y7]", async () => {
+    const { store, world } = createFixture();
+    for (const id of ["c", "a", "b"]) await schedule(store, { ...hourly, id, world, owner: id });
+    await schedule(store, { ...hourly, id: "d", graph: other, world });
+    const list = async (filter: Parameters<typeof listSchedules>[1]) =>
+      (await listSchedules(store, filter)).map(({ id }) => id);
+    expect(await list({ limit: 2 })).toEqual(["a", "b"]);
+    expect(await list({ after: "b" })).toEqual(["c", "d"]);
+    expect(await list({ graph: "other" })).toEqual(["d"]);
+    expect(await list({ owner: "b" })).toEqual(["b"]);
+    await expect(listSchedules(store, { name: "a" } as object)).rejects.toMatchObject({ code: "invalid_option" });
+  });
+});
+
+test("a schedule with invalid options or an invalid input is refused and not stored [Y7]", async () => {
+  const { store, world, start } = createFixture();
+  const cron = { everyMs: undefined, cron: "0 9 * * *" };
+  const wrong: readonly (readonly [options: object, code: string])[] = [
+    [{ everyMs: undefined }, "invalid_option"],
+    [{ cron: "0 9 * * *" }, "invalid_option"],
+    [{ everyMs: 999 }, "invalid_option"],
+    [{ ...cron, cron: "61 9 * * *" }, "invalid_option"],
+    [{ ...cron, cron: "0 0 30 2 *" }, "invalid_option"],
+    [{ ...cron, timeZone: "Mars/Olympus" }, "invalid_option"],
+    [{ timeZone: "UTC" }, "invalid_option"],
+    [{ thread: undefined }, "invalid_option"],
+    [{ threadPerFire: true }, "invalid_option"],
+    [{ until: start }, "invalid_option"],
+    [{ until: Number.NaN }, "invalid_option"],
+    [{ missed: "some" }, "invalid_option"],
+    [{ onBusy: "wait" }, "invalid_option"],
+    [{ graph: {} }, "invalid_option"],
+    [{ context: {} }, "invalid_option"],
+    [{ id: "a b" }, "invalid_id"],
+    [{ id: "a".repeat(101) }, "invalid_option"],
+    [{ input: { word: 5 } }, "invalid_input"],
+    [{ input: {} }, "invalid_input"],
+  ];
+  for (const [options, code] of wrong) {
+    const call = schedule(store, { ...hourly, world, ...options } as never);
+    await expect(call, JSON.stringify(options)).rejects.toMatchObject({ code });
+  }
+  expect(await listSchedules(store)).toEqual([]);
+});
+
+test("a schedule for the state of an existing thread creates no thread, and skips its slots after the thread is deleted [Y7]", async () => {
+  const fixture = createFixture();
+  const { store, world } = fixture;
+  await run(words, { store, world, thread: "t", input: { word: "first" } }).result;
+  const input = {} as { readonly word: string };
+  await schedule(store, { ...hourly, world, input });
+  const host = await startEngine(fixture);
+  await world.advance(hourMs);
+  expect((await getState(words, { store, thread: "t" })).state.log).toEqual(["first", "first"]);
+  await store.delete("t");
+  await world.advance(hourMs);
+  expect([await listRuns(store), (await listSchedules(store))[0]?.last?.skipped]).toEqual([
+    [],
+    expect.stringContaining('no thread "t"'),
+  ]);
+  await host.stop();
+});
