@@ -10,6 +10,7 @@ import {
   defineState,
   deliver,
   END,
+  type Graph,
   type MemoryStore,
   memoryStore,
   run,
@@ -60,7 +61,7 @@ const desk = createDesk();
 function send(
   delivery: Omit<DeliveryBase, "thread"> & DeliveredWork,
   from: MemoryStore = store,
-  graphs = [desk],
+  graphs: readonly Graph[] = [desk],
 ): Promise<DeliveryResult> {
   return deliver({ store: from, graphs, world }, { thread: "t", ...delivery });
 }
@@ -251,7 +252,7 @@ describe("a delivered message", () => {
   };
 
   test("reaches the conversation once, also when it is delivered again after the end of its run [PK1, PK3]", async () => {
-    const graphs = [chat] as never;
+    const graphs = [chat];
     const input = { messages: [userMessage("hello")] };
     await send({ key: "k1", run: { graph: "chat", input } }, store, graphs);
     for (let nth = 0; nth < 2; nth++)
@@ -299,6 +300,36 @@ describe("a delivered cancel", () => {
 
   test("for an unknown thread is refused [PK1]", async () => {
     expect(await send(cancel)).toMatchObject({ status: "refused", refused: { code: "unknown_thread" } });
+  });
+});
+
+describe("a delivery to older code", () => {
+  /** Graph whose second version asks in a node that the first one does not have. */
+  const createVersion = (version: 1 | 2): Graph => {
+    const graph = defineGraph({ name: "desk", version, state: State, interrupts: { confirm: z.string() } });
+    const end = () => ({});
+    return version === 1
+      ? graph.nodes({ end }).edges({ [START]: "end", end: END })
+      : graph
+          .nodes({ ask: async (_state, { interrupt }) => ({ log: [await interrupt("confirm")] }), end })
+          .edges({ [START]: "ask", ask: "end", end: END });
+  };
+
+  test("leaves a waiting run of newer code unparked, and newer code continues it [PK1, PA5]", async () => {
+    const [older, newer] = [[createVersion(1)], [createVersion(2)]];
+    await send(runDelivery, store, newer);
+    const answers = { key: "k2", answers: { confirm: "yes" } } as const;
+    expect(await send(answers, store, older)).toMatchObject({ status: "waiting", hasMore: true });
+    expect(await send({ timers: true }, store, older)).toMatchObject({ status: "waiting", hasMore: true });
+    expect(await send(answers, store, newer)).toMatchObject({ status: "done", hasMore: false });
+    expect((await store.runs({ thread: "t" })).map(({ status }) => status)).toEqual(["done"]);
+  });
+
+  test("leaves a queued run of newer code in the queue [PK1, PA5]", async () => {
+    const [older, newer] = [[createVersion(1)], [createVersion(2)]];
+    await send({ ...runDelivery, signal: AbortSignal.abort() }, store, newer);
+    expect(await send({ resume: true }, store, older)).toMatchObject({ status: "queued", hasMore: true });
+    expect(await send(runDelivery, store, newer)).toMatchObject({ status: "waiting", hasMore: false });
   });
 });
 
