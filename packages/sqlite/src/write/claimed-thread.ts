@@ -1,5 +1,5 @@
 /** Threads owned by a store, with cached state of the file. */
-import type { InputCounts } from "@statewright/core/store";
+import type { Commit, InputCounts } from "@statewright/core/store";
 import type { GraphVersion, ThreadCipher } from "@statewright/store-kit";
 
 /** Thread owned by this store, with cached state of the file. */
@@ -16,6 +16,10 @@ export interface ClaimedThread {
   hasGraph: boolean;
   /** Last written run. */
   run: RunKey | undefined;
+  /** Row key of the first run of a thread that the commit of this run creates; undefined once the run is written. */
+  firstRun: number | undefined;
+  /** Commit that claimed the thread: the claim has written its head already. */
+  claimedBy: Commit | undefined;
   /** Last known number of queued runs, waiting inbox messages and open requests of the thread. */
   queued: number;
   messages: number;
@@ -57,6 +61,8 @@ export interface NamespaceState {
   readonly journal: number;
   /** Cache of the channel keys of the namespace. */
   readonly channels: Map<string, number>;
+  /** True when the cache has all channels: the namespace was created by this claim. */
+  readonly hasAllChannels: boolean;
 }
 
 /** Maximum number of cached namespaces per thread; the oldest entries are evicted. */

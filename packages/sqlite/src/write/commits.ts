@@ -52,7 +52,8 @@ export class Commits {
       throw storeRules.createFencedError(commit);
     const oldHead = this.#parts.fence.getHead(claimed);
     const newHead = advanceHead(commit, oldHead);
-    if (isRowUnchanged(commit, claimed, oldHead, newHead)) this.#parts.fence.check(commit, claimed, self);
+    if (claimed.claimedBy === commit) this.#parts.fence.finishClaim(claimed);
+    else if (isRowUnchanged(commit, claimed, oldHead, newHead)) this.#parts.fence.check(commit, claimed, self);
     else this.#parts.fence.checkAndWriteHead(commit, claimed, self, newHead);
     if (commit.after !== undefined && commit.after > oldHead.seq) throw storeRules.createGapError(commit);
     this.#refreshCipher(claimed);
