@@ -26,6 +26,7 @@ export const pagesByPackage = {
     "run-later.md",
     "several-engines.md",
     "notifications.md",
+    "many-runs.md",
     "reading-a-store.md",
     "operating.md",
     "guarantees.md",
