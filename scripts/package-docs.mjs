@@ -23,6 +23,8 @@ export const pagesByPackage = {
     "long-term-store.md",
     "streaming.md",
     "serving-threads.md",
+    "cancel-a-run.md",
+    "deliver-work.md",
     "run-later.md",
     "several-engines.md",
     "notifications.md",
