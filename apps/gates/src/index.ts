@@ -17,6 +17,7 @@
  * npm run gates -- owner-lock   every way to touch the files of an open store; writes docs/design/owner-lock.md
  * npm run gates -- large [--count 400]   export and deletion of a thread of 400 MB, and a queue of 3,000 inputs
  * npm run gates -- engines [--count 5000]   eight engines on one file, with the queued runs of 100 tenants, and a kill of each
+ * npm run gates -- terminals   a worker, a watcher and a desk on one file: watched words, a cancel, a kill
  * npm run gates -- packs     the packed packages in an empty project, and all programs of the docs with them; needs the
  *                            package registry
  * npm run gates -- vitests   the packed test kit in the latest vitest 4 and 5; needs the package registry
@@ -93,6 +94,7 @@ const gates: Readonly<Record<string, () => Promise<boolean>>> = {
   "owner-lock": () => runScript("packages/sqlite/test/owner-lock/report.ts", ["--write"]),
   large: () => runLarge(readNumber("count") ?? 400),
   engines: () => runEngines(readNumber("count") ?? 5_000),
+  terminals: () => runGateTests("terminals"),
   packs: () => runGateTests("packs"),
   vitests: runVitests,
   whole: runFullTests,

@@ -59,7 +59,9 @@ test("opening a store prepares at most 9 statements, and a first run at most 40 
   ).toBeLessThanOrEqual(9);
   const runs = (thread: string) => () => run(counter, { store, thread, input: { n: 0 } }).result;
   expect(await countPrepared(runs("a"))).toBeLessThanOrEqual(40);
-  expect(await countPrepared(runs("b"))).toBe(0);
+  // The first run registers the owner before its claim; later runs claim their thread with their first commit.
+  expect(await countPrepared(runs("b"))).toBeLessThanOrEqual(2);
+  expect(await countPrepared(runs("c"))).toBe(0);
   await store.close();
 });
 

@@ -8,13 +8,19 @@ import type { ClaimedThread, NamespaceState } from "../write/claimed-thread.ts";
 
 function prepareStatements(db: Database) {
   return {
-    addNamespace: db.prepare<[number, string, number | null, number | null]>(
-      "INSERT INTO branches (thread, name, parent, origin) VALUES (?, ?, ?, ?)",
+    addNamespace: db.prepare<[number, string, number | null, number | null, number | null]>(
+      "INSERT INTO branches (thread, name, parent, origin, run) VALUES (?, ?, ?, ?, ?)",
     ),
     channelKey: db.prepare<[number, string], number>("SELECT key FROM channels WHERE branch = ? AND name = ?").pluck(),
     addChannel: db.prepare<[number, string]>("INSERT INTO channels (branch, name) VALUES (?, ?)"),
     lastJournal: db.prepare<[number], number | null>("SELECT max(step) FROM effects WHERE branch = ?").pluck(),
   };
+}
+
+/** Location of the parent of the first checkpoint of a namespace. */
+interface NamespaceOrigin {
+  readonly namespace: number | null;
+  readonly id: number | null;
 }
 
 /** Newest checkpoint of a namespace, with the keys of its channels and the journal of its step if they are known. */
@@ -36,16 +42,16 @@ export class NamespaceRows {
   }
 
   /**
-   * Adds the row of a namespace; `origin` is the location of the parent of its first checkpoint. Returns its row key.
+   * Adds the row of a namespace; `origin` is the location of the parent of its first checkpoint, and `run` the row key of
+   * its first run. Returns its row key.
    */
   add(
     thread: number,
     name: string,
-    origin?: { readonly namespace: number | null; readonly id: number | null },
+    { origin, run }: { readonly origin?: NamespaceOrigin | undefined; readonly run?: number | undefined } = {},
   ): number {
-    return Number(
-      this.#sql.addNamespace.run(thread, name, origin?.namespace ?? null, origin?.id ?? null).lastInsertRowid,
-    );
+    const added = this.#sql.addNamespace.run(thread, name, origin?.namespace ?? null, origin?.id ?? null, run ?? null);
+    return Number(added.lastInsertRowid);
   }
 
   /** Returns the stored state of a namespace, or of the child namespace created by this commit. */
@@ -69,6 +75,7 @@ export class NamespaceRows {
       step: head?.step,
       journal: this.#findJournal(namespaceKey, { head, loaded }),
       channels: new Map(loaded?.channels),
+      hasAllChannels: false,
     };
   }
 
@@ -92,16 +99,21 @@ export class NamespaceRows {
 
   /** Creates an empty namespace; `origin` is the parent of its first checkpoint. */
   create(thread: number, name: string, origin: CheckpointColumns | undefined): NamespaceState {
-    const namespaceKey = this.add(thread, name, origin);
+    const namespaceKey = this.add(thread, name, { origin });
     const head = origin === undefined ? undefined : { id: origin.id, hash: origin.hash };
-    return { name, key: namespaceKey, head, step: undefined, journal: -1, channels: new Map() };
+    return { ...this.createEmpty(name, namespaceKey), head };
+  }
+
+  /** Creates the state of a namespace that was just added. */
+  createEmpty(name: string, key: number): NamespaceState {
+    return { name, key, head: undefined, step: undefined, journal: -1, channels: new Map(), hasAllChannels: true };
   }
 
   /** Returns the row key of a channel; creates a missing row. */
-  getChannelKey({ key: namespaceKey, channels }: NamespaceState, name: string): number {
+  getChannelKey({ key: namespaceKey, channels, hasAllChannels }: NamespaceState, name: string): number {
     const known =
       channels.get(name) ??
-      this.#sql.channelKey.get(namespaceKey, name) ??
+      (hasAllChannels ? undefined : this.#sql.channelKey.get(namespaceKey, name)) ??
       Number(this.#sql.addChannel.run(namespaceKey, checkWellFormed(name)).lastInsertRowid);
     channels.set(name, known);
     return known;

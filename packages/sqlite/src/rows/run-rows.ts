@@ -30,9 +30,10 @@ function prepareStatements(db: Database) {
   return {
     runKey: db.prepare<[number, string], number>("SELECT key FROM runs WHERE thread = ? AND id = ?").pluck(),
     addRun: db.prepare(
-      "INSERT INTO runs (thread, branch, id, graph, version, status, attempt, started, epoch, ended, error, name, metadata, input, more, tenant, user, priority, sum, preempts)" +
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+      "INSERT INTO runs (thread, branch, id, graph, version, status, attempt, started, epoch, ended, error, name, metadata, input, more, tenant, user, priority, sum, preempts, key)" +
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     ),
+    nextKey: db.prepare<[], number>("SELECT coalesce(max(key), 0) + 1 FROM runs").pluck(),
     changeRun: db.prepare(
       "UPDATE runs SET version = @version, status = @status, attempt = @attempt, epoch = @epoch, ended = @ended, error = @error," +
         " input = @input, more = @more, sum = " +
@@ -84,6 +85,11 @@ export class RunRows {
     this.#sql = prepareStatements(db);
     this.#reader = reader;
     this.#threads = threads;
+  }
+
+  /** Returns the row key of the next run; no other run is written before the end of the transaction. */
+  getNextKey(): number {
+    return this.#sql.nextKey.get() ?? 1;
   }
 
   /** Finds the row key of a run. */
@@ -145,8 +151,15 @@ export class RunRows {
     run: RunRow,
   ): { readonly key: number; readonly starts: boolean } {
     if (claimed.run?.id === run.id) {
+      // The fence of the commit has written the status of the thread.
       this.#update(claimed, claimed.run.key, run);
       return { key: claimed.run.key, starts: false };
+    }
+    if (claimed.firstRun !== undefined) {
+      checkId("run", run.id);
+      const key = this.insert(claimed, namespaceKey, run, { epoch: claimed.epoch, key: claimed.firstRun });
+      claimed.firstRun = undefined;
+      return { key, starts: false };
     }
     const known = this.#sql.knownRun.get(claimed.key, run.id);
     if (known === undefined) {
@@ -160,6 +173,7 @@ export class RunRows {
     const starts = known.status === "queued";
     const wasQueued = known.newest === 0 && this.#reader.runs.get(known.key)?.queuedAt !== undefined;
     if (known.status === "delayed" || (!starts && wasQueued)) throw storeRules.createRunExistsError(run);
+    this.#sql.statusOfThread.run(toStoredStatus(run), claimed.key, known.key, toStoredStatus(run));
     this.#update(claimed, known.key, run);
     if (starts) {
       this.#sql.startRun.run(run.startedAt, known.key);
@@ -180,7 +194,11 @@ export class RunRows {
     claimed: Pick<ClaimedThread, "key" | "cipher">,
     namespaceKey: number,
     run: RunRow,
-    { epoch, preempts }: { readonly epoch: number; readonly preempts?: number | undefined },
+    {
+      epoch,
+      preempts,
+      key: rowKey,
+    }: { readonly epoch: number; readonly preempts?: number | undefined; readonly key?: number },
   ): number {
     const { id, graph, version, attempt, startedAt, endedAt, key, metadata, tenant, owner } = run;
     const priority = run.priority ?? (run.status === "queued" ? 0 : null);
@@ -202,18 +220,16 @@ export class RunRows {
       ...[key ?? null, metadata === undefined ? null : JSON.stringify(metadata), input, more],
       ...[tenant ?? null, owner ?? null, priority],
     ];
-    const added = this.#sql.addRun.run(...columns, computeColumnSum(columns), preempts ?? null);
+    const added = this.#sql.addRun.run(...columns, computeColumnSum(columns), preempts ?? null, rowKey ?? null);
     const row = Number(added.lastInsertRowid);
     for (const [name, value] of Object.entries(metadata ?? {}))
       this.#sql.addMetadata.run(row, name, JSON.stringify(value));
     return row;
   }
 
-  #update({ key: thread, epoch, cipher }: ClaimedThread, key: number, run: RunRow): void {
+  #update({ epoch, cipher }: ClaimedThread, key: number, run: RunRow): void {
     const { version, attempt, endedAt } = run;
-    const status = toStoredStatus(run);
-    const statusColumns = { status, ended: endedAt ?? null };
-    this.#sql.statusOfThread.run(status, thread, key, status);
+    const statusColumns = { status: toStoredStatus(run), ended: endedAt ?? null };
     this.#sql.changeRun.run({ key, version, attempt, epoch, ...statusColumns, ...toRunPayload(cipher, run) });
   }
 }

@@ -35,8 +35,16 @@ interface NewThread {
   readonly graph: number | null;
   readonly at: number;
   readonly details: ThreadDetails;
-  /** True if the same transaction writes the first run. */
-  readonly hasRun?: boolean;
+}
+
+/** First run of a new thread, and the head after its first commit. */
+interface FirstRun {
+  /** Row key of the run. */
+  readonly run: number;
+  readonly status: StoredStatus;
+  /** Owner after the commit; null for a commit that releases the thread. */
+  readonly owner: number | null;
+  readonly head: ThreadHead;
 }
 
 /** Status of a thread without a run. */
@@ -51,6 +59,10 @@ function prepareStatements(db: Database) {
       "INSERT INTO threads (key, id, salt, graph, head, status, epoch, seq, checkpoint, queued, messages, requests, input, created, updated, secret, tenant, user)" +
         " VALUES (max(coalesce((SELECT max(key) FROM threads), 0), coalesce((SELECT max(key) FROM removed_threads), 0)) + 1," +
         " ?, ?, ?, ?, ?, 0, 0, 0, 0, 0, 0, 0, ?, ?, ?, ?, ?)",
+    ),
+    addClaimedThread: db.prepare(
+      "INSERT INTO threads (id, salt, graph, head, run, status, owner, epoch, seq, checkpoint, queued, messages, requests, input, created, updated, secret, tenant, user)" +
+        " VALUES (?, ?, ?, ?, ?, ?, ?, 1, ?, ?, 0, 0, 0, 0, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
     ),
     advance: db.prepare<[number, number, number, number]>(
       "UPDATE threads SET seq = ?, checkpoint = ?, updated = max(updated, ?) WHERE key = ?",
@@ -138,16 +150,29 @@ export class ThreadRows {
     if (self !== undefined) this.#sql.releaseRow.run(claimed.key, claimed.epoch, self);
   }
 
+  /**
+   * Creates a thread with its first run and the head that the commit of this run gives it; undefined if the thread
+   * exists. The caller writes its title and metadata.
+   */
+  createClaimed(
+    { id, salt, head, graph, at, details }: NewThread,
+    { run, status, owner, head: { seq, checkpoint, updated } }: FirstRun,
+  ): ThreadState | undefined {
+    const { tenant = null, owner: user = null } = details;
+    const secret = this.#storeCipher?.createSecret(id) ?? null;
+    const row = [id, salt, graph, head, run, status, owner, seq, checkpoint, at, updated, secret, tenant, user];
+    const { changes, lastInsertRowid } = this.#sql.addClaimedThread.run(...row);
+    if (changes === 0) return undefined;
+    return { ...createState({ salt, head, graph, at, tenant }), key: Number(lastInsertRowid) };
+  }
+
   /** Creates a thread without an owner process; the caller writes its title and metadata. */
-  create({ id, salt, head, graph, at, details, hasRun }: NewThread): ThreadState {
+  create({ id, salt, head, graph, at, details }: NewThread): ThreadState {
     const secret = this.#storeCipher?.createSecret(id) ?? null;
     const { tenant = null, owner: user = null } = details;
-    const status: StoredStatus | typeof statusWithoutRun = hasRun === true ? "running" : statusWithoutRun;
-    const row = [id, salt, graph, head, status, at, at, secret, tenant, user];
+    const row = [id, salt, graph, head, statusWithoutRun, at, at, secret, tenant, user];
     const key = Number(this.#sql.addThread.run(...row).lastInsertRowid);
-    const counts = { queued: 0, messages: 0, requests: 0, input: 0 };
-    const isUnclaimed = { owner: null, epoch: 0, displaced: null };
-    return { key, head, salt, ...isUnclaimed, seq: 0, checkpoint: 0, updated: at, ...counts, tenant, graph };
+    return { ...createState({ salt, head, graph, at, tenant }), key };
   }
 
   /** Moves the time of the last change of a thread forward. */
@@ -188,4 +213,17 @@ export class ThreadRows {
     }
     return isDead === false ? "released" : "dead";
   }
+}
+
+/** Creates the state of a new thread without an owner. */
+function createState({
+  salt,
+  head,
+  graph,
+  at,
+  tenant,
+}: Pick<ThreadState, "salt" | "head" | "graph" | "tenant"> & { readonly at: number }): Omit<ThreadState, "key"> {
+  const counts = { queued: 0, messages: 0, requests: 0, input: 0 };
+  const isUnclaimed = { owner: null, epoch: 0, displaced: null };
+  return { head, salt, ...isUnclaimed, seq: 0, checkpoint: 0, updated: at, ...counts, tenant, graph };
 }

@@ -133,7 +133,7 @@ export class ClaimRegistry {
       run: () => {
         pendingClaim = undefined;
         if (this.#deferred.get(commit.thread)?.claim.epoch === commit.epoch) {
-          pendingClaim = this.#claimDeferred(commit.thread, { hasRun: commit.run !== undefined });
+          pendingClaim = this.#claimDeferred(commit.thread, commit);
           if (pendingClaim === undefined) throw storeRules.createFencedError(commit);
         }
         claimed = this.#threads.get(commit.thread);
@@ -155,7 +155,7 @@ export class ClaimRegistry {
   writeWithDeferredClaim<Value>(thread: string, run: () => Value): Promise<Value> {
     let pendingClaim: DeferredClaim | undefined;
     const put = (): Value => {
-      pendingClaim = this.#claimDeferred(thread, { hasRun: false });
+      pendingClaim = this.#claimDeferred(thread, undefined);
       return run();
     };
     return this.#parts.transactions.write(thread, put, { undo: () => this.#restoreDeferred(thread, pendingClaim) });
@@ -267,10 +267,10 @@ export class ClaimRegistry {
   }
 
   /** Claims the thread of a starting run together with its first write; undefined if the thread has changed. */
-  #claimDeferred(thread: string, write: { readonly hasRun: boolean }): DeferredClaim | undefined {
+  #claimDeferred(thread: string, commit: Commit | undefined): DeferredClaim | undefined {
     const deferredClaim = this.#deferred.get(thread);
     this.#parts.reader.ciphers.forget();
-    const claimed = deferredClaim?.claimThread(write);
+    const claimed = deferredClaim?.claimThread(commit);
     if (claimed === undefined) return undefined;
     this.#deferred.delete(thread);
     this.#threads.set(thread, claimed);

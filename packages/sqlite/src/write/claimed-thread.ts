@@ -1,4 +1,5 @@
 /** Threads owned by a store, with cached state of the file. */
+import type { Commit, InputCounts } from "@statewright/core/store";
 import type { GraphVersion, ThreadCipher } from "@statewright/store-kit";
 
 /** Thread owned by this store, with cached state of the file. */
@@ -15,10 +16,16 @@ export interface ClaimedThread {
   hasGraph: boolean;
   /** Last written run. */
   run: RunKey | undefined;
+  /** Row key of the first run of a thread that the commit of this run creates; undefined once the run is written. */
+  firstRun: number | undefined;
+  /** Commit that claimed the thread: the claim has written its head already. */
+  claimedBy: Commit | undefined;
   /** Last known number of queued runs, waiting inbox messages and open requests of the thread. */
   queued: number;
   messages: number;
   requests: number;
+  /** The numbers as of the last commit: most commits return the same object. */
+  inputs: InputCounts;
   /** Number of the last input that the numbers include; -1 when they must be read again. */
   input: number;
   /** True after a release that could not be written. */
@@ -54,10 +61,20 @@ export interface NamespaceState {
   readonly journal: number;
   /** Cache of the channel keys of the namespace. */
   readonly channels: Map<string, number>;
+  /** True when the cache has all channels: the namespace was created by this claim. */
+  readonly hasAllChannels: boolean;
 }
 
 /** Maximum number of cached namespaces per thread; the oldest entries are evicted. */
 const maxCachedNamespaces = 4_096;
+
+/** Returns the inputs that wait for the owner of a thread, as an object that never changes. */
+export function getInputs(claimed: ClaimedThread): InputCounts {
+  const { queued, messages, requests, inputs } = claimed;
+  if (inputs.queued !== queued || inputs.messages !== messages || inputs.requests !== requests)
+    claimed.inputs = { queued, messages, requests };
+  return claimed.inputs;
+}
 
 /** Discards the cached state of a namespace after a rollback. */
 export function forgetNamespace(thread: ClaimedThread, namespace: string): void {

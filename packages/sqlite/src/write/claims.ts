@@ -4,18 +4,26 @@ import {
   type Claim,
   type ClaimedRows,
   type ClaimRequest,
+  type Commit,
   type PreviousOwner,
   type RunRow,
   storeRules,
   threadRules,
 } from "@statewright/core/store";
-import { type CheckpointColumns, createCorruptError, type GraphVersion, toCheckpointRow } from "@statewright/store-kit";
+import {
+  type CheckpointColumns,
+  createCorruptError,
+  type GraphVersion,
+  toCheckpointRow,
+  toStoredStatus,
+} from "@statewright/store-kit";
 import type { Database } from "../driver/database.ts";
 import type { Owner } from "../file/owner.ts";
 import type { ClaimedBranch } from "../read/namespace-reader.ts";
 import type { Reader } from "../read/reader.ts";
 import type { ThreadState } from "../rows/thread-rows.ts";
 import type { ClaimedThread } from "./claimed-thread.ts";
+import { advanceHead, type Fence } from "./fence.ts";
 import type { WriterRows } from "./writer-rows.ts";
 
 /** Claim of an unowned thread, deferred to the first write. */
@@ -23,10 +31,10 @@ export interface DeferredClaim {
   /** Future claim. */
   readonly claim: Claim;
   /**
-   * Claims the thread, inside the transaction of its first write; undefined if the thread has changed. `hasRun` is true
-   * if that write contains the run.
+   * Claims the thread, inside the transaction of its first write; undefined if the thread has changed. A first write
+   * that is a commit has the head of the thread written by its claim.
    */
-  claimThread(write: { readonly hasRun: boolean }): ClaimedThread | undefined;
+  claimThread(commit: Commit | undefined): ClaimedThread | undefined;
 }
 
 /** Written claim. */
@@ -69,28 +77,32 @@ function prepareStatements(db: Database) {
   };
 }
 
+/** Dependencies of the claims. */
+interface ClaimParts {
+  readonly rows: WriterRows;
+  readonly owner: Owner;
+  readonly reader: Reader;
+  readonly fence: Fence;
+}
+
 /** Claims threads for the owner of this store. */
 export class Claims {
   readonly #sql: ReturnType<typeof prepareStatements>;
   readonly #rows: WriterRows;
   readonly #owner: Owner;
   readonly #reader: Reader;
+  readonly #fence: Fence;
 
-  constructor(
-    db: Database,
-    { rows, owner, reader }: { readonly rows: WriterRows; readonly owner: Owner; readonly reader: Reader },
-  ) {
+  constructor(db: Database, { rows, owner, reader, fence }: ClaimParts) {
     this.#sql = prepareStatements(db);
     this.#rows = rows;
     this.#owner = owner;
     this.#reader = reader;
+    this.#fence = fence;
   }
 
   /** Claims a thread without a live owner; a thread with the epoch `releasedEpoch` counts as released. */
-  claim(
-    request: ClaimRequest,
-    { releasedEpoch, hasRun = false }: { readonly releasedEpoch: number | undefined; readonly hasRun?: boolean },
-  ): WrittenClaim {
+  claim(request: ClaimRequest, { releasedEpoch }: { readonly releasedEpoch: number | undefined }): WrittenClaim {
     const { threads, namespaces, graphs } = this.#rows;
     const { thread, at } = request;
     const found = threads.find(thread);
@@ -100,7 +112,7 @@ export class Claims {
       found === undefined ? "new" : threads.replaceOwner(thread, found, { releasedEpoch, claim: request.claim });
     const known = found && threads.updateStoredHead(thread, found);
     const writer = graphs.getWriter(request, request.outline);
-    const state = known ?? this.#createThread(request, { graph: writer.key, hasRun });
+    const state = known ?? this.#createThread(request, writer.key);
     const branch = request.branch ?? state.head;
     // A new thread has no branch yet.
     const namespace = known === undefined ? undefined : this.#reader.namespaces.findClaimed(thread, branch);
@@ -135,37 +147,72 @@ export class Claims {
     const source = { thread, state, epoch: state.epoch + 1, writer };
     return {
       claim: createClaim(state, source.epoch, writer, stored),
-      claimThread: () => (this.#claimUnchanged(self, source) ? this.#createClaimedThread(source, stored) : undefined),
+      claimThread: (commit) => {
+        const claimed = this.#createClaimedThread(source, stored);
+        const isClaimed =
+          commit === undefined
+            ? this.#claimUnchanged(self, source)
+            : this.#fence.claimUnchanged(commit, claimed, self, state);
+        return isClaimed ? claimed : undefined;
+      },
     };
   }
 
   /** Prepares the claim of a new thread, which is created by the claim. */
   #deferNew(request: ClaimRequest): DeferredClaim {
     const { keySalt: salt = "", tenant = null } = request;
-    const previousOwner = "new";
     const branch = request.branch ?? "main";
-    const emptyBranch = { branch, head: undefined, run: undefined, loaded: undefined, previousOwner } as const;
     return {
-      claim: createClaim(
-        { seq: 0, checkpoint: 0, queued: 0, messages: 0, requests: 0, salt, tenant },
-        1,
-        request,
-        emptyBranch,
-      ),
-      claimThread: ({ hasRun }) =>
-        this.#rows.threads.find(request.thread) === undefined
-          ? this.claim(request, { releasedEpoch: undefined, hasRun }).claimed
-          : undefined,
+      claim: createClaim({ seq: 0, checkpoint: 0, queued: 0, messages: 0, requests: 0, salt, tenant }, 1, request, {
+        ...emptyBranch,
+        branch,
+      }),
+      claimThread: (commit) => {
+        if (commit?.run !== undefined) return this.#claimNew(request, { commit, run: commit.run });
+        const isTaken = this.#rows.threads.find(request.thread) !== undefined;
+        return isTaken ? undefined : this.claim(request, { releasedEpoch: undefined }).claimed;
+      },
+    };
+  }
+
+  /** Creates a thread with its first run; undefined if the thread exists. */
+  #claimNew(
+    request: ClaimRequest,
+    { commit, run }: { readonly commit: Commit; readonly run: RunRow },
+  ): ClaimedThread | undefined {
+    const { threads, namespaces, graphs, runs } = this.#rows;
+    const { thread: id, branch = "main", keySalt: salt = "", at, tenant, owner: user } = request;
+    const owner = this.#owner.getId() ?? this.#owner.register(at);
+    const writer = graphs.getWriter(request, request.outline);
+    const details = threadRules.toThreadDetails({ tenant, owner: user });
+    const firstRun = runs.getNextKey();
+    const state = threads.createClaimed(
+      { id, salt, head: branch, graph: writer.key, at, details },
+      {
+        run: firstRun,
+        status: toStoredStatus(run),
+        owner: commit.release === true ? null : owner,
+        head: advanceHead(commit, { seq: 0, checkpoint: 0, updated: at }),
+      },
+    );
+    if (state === undefined) return undefined;
+    if (tenant !== undefined || user !== undefined) this.#rows.details.put({ key: state.key, id }, undefined, details);
+    const namespaceKey = namespaces.add(state.key, branch, { run: firstRun });
+    const source = { thread: id, state, epoch: 1, writer };
+    return {
+      ...this.#createClaimedThread(source, { ...emptyBranch, branch, namespaceKey }),
+      firstRun,
+      claimedBy: commit,
     };
   }
 
   #createThread(
     { thread: id, branch: head = "main", keySalt: salt = "", ...request }: ClaimRequest,
-    { graph, hasRun }: { readonly graph: number; readonly hasRun: boolean },
+    graph: number,
   ): ThreadState {
     const { at, tenant, owner } = request;
     const details = threadRules.toThreadDetails({ tenant, owner });
-    const state = this.#rows.threads.create({ id, salt, head, graph, at, details, hasRun });
+    const state = this.#rows.threads.create({ id, salt, head, graph, at, details });
     if (tenant !== undefined || owner !== undefined) this.#rows.details.put({ key: state.key, id }, undefined, details);
     return state;
   }
@@ -219,14 +266,24 @@ export class Claims {
       key: state.key,
       epoch,
       writer,
-      namespaces: new Map([[branch, this.#rows.namespaces.createState(branch, namespaceKey, { head, loaded })]]),
+      namespaces: new Map([
+        [
+          branch,
+          namespace === undefined
+            ? this.#rows.namespaces.createEmpty(branch, namespaceKey)
+            : this.#rows.namespaces.createState(branch, namespaceKey, { head, loaded }),
+        ],
+      ]),
       head: state,
       hasGraph: false,
       run: run === undefined ? undefined : { id: run.id, key: namespace?.run as number },
+      firstRun: undefined,
+      claimedBy: undefined,
       queued: state.queued,
       messages: state.messages,
       requests: state.requests,
       input: state.input,
+      inputs: { queued: state.queued, messages: state.messages, requests: state.requests },
       isReleased: false,
       mayHaveTakenMessages: namespace?.hasTakenMessages === true,
       mayAwaitAnswers: run === undefined ? head !== undefined : run.status !== "done",
@@ -234,6 +291,14 @@ export class Claims {
     };
   }
 }
+
+const emptyBranch = {
+  namespace: undefined,
+  head: undefined,
+  run: undefined,
+  loaded: undefined,
+  previousOwner: "new",
+} as const;
 
 /** Throws `invalid_option` for an invalid tenant or owner, or a tenant other than that of the thread. */
 function checkClaimTenant({ thread, tenant, owner }: ClaimRequest, known?: ThreadState): void {

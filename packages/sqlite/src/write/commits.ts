@@ -5,7 +5,13 @@ import type { Owner } from "../file/owner.ts";
 import type { Outbox } from "../outbox/outbox.ts";
 import type { Reader } from "../read/reader.ts";
 import type { Artifacts } from "./artifacts.ts";
-import { type ClaimedThread, cacheNamespace, type NamespaceState, type ThreadHead } from "./claimed-thread.ts";
+import {
+  type ClaimedThread,
+  cacheNamespace,
+  getInputs,
+  type NamespaceState,
+  type ThreadHead,
+} from "./claimed-thread.ts";
 import { advanceHead, type Fence, isRowUnchanged } from "./fence.ts";
 import type { Inbox } from "./inbox.ts";
 import { selectFold } from "./journal.ts";
@@ -46,7 +52,8 @@ export class Commits {
       throw storeRules.createFencedError(commit);
     const oldHead = this.#parts.fence.getHead(claimed);
     const newHead = advanceHead(commit, oldHead);
-    if (isRowUnchanged(commit, claimed, oldHead, newHead)) this.#parts.fence.check(commit, claimed, self);
+    if (claimed.claimedBy === commit) this.#parts.fence.finishClaim(claimed);
+    else if (isRowUnchanged(commit, claimed, oldHead, newHead)) this.#parts.fence.check(commit, claimed, self);
     else this.#parts.fence.checkAndWriteHead(commit, claimed, self, newHead);
     if (commit.after !== undefined && commit.after > oldHead.seq) throw storeRules.createGapError(commit);
     this.#refreshCipher(claimed);
@@ -58,8 +65,7 @@ export class Commits {
     claimed.head = newHead;
     if (commit.checkpoint !== undefined) claimed.hasGraph = true;
     cacheNamespace(claimed, state);
-    const { queued, messages, requests } = claimed;
-    return { queued, messages, requests };
+    return getInputs(claimed);
   }
 
   /** Reads the keys of a thread again after a rotation. */

@@ -1,21 +1,37 @@
 /** Fence of commits: checks the epoch of a claim, and writes the head of the thread where the row needs it. */
 
 import { type Commit, type InputCounts, storeRules } from "@statewright/core/store";
+import { toStoredStatus } from "@statewright/store-kit";
 import type { Database } from "../driver/database.ts";
 import { threadHeadCheckpoint, threadHeadSeq, threadHeadTime } from "../read/thread-head.ts";
+import type { ThreadState } from "../rows/thread-rows.ts";
 import type { ClaimedThread, ThreadHead } from "./claimed-thread.ts";
 
 const emptyThreadHead: ThreadHead = { seq: 0, checkpoint: 0, updated: 0 };
 
+/** Assignments of {@link toHeadColumns}. The status of a thread is that of its newest run. */
+const headAssignments =
+  "seq = ?, checkpoint = ?, updated = max(updated, ?), graph = coalesce(?, graph), owner = ?," +
+  " status = CASE WHEN run = ? THEN ? ELSE status END";
+
 function prepareStatements(db: Database) {
   return {
-    fence: db.prepare<[number, number, number, number | null, number | null, number, number, number, number]>(
-      "UPDATE threads SET seq = ?, checkpoint = ?, updated = max(updated, ?), graph = coalesce(?, graph), owner = ?" +
-        " WHERE key = ? AND epoch = ? AND owner = ? AND input = ?",
+    fence: db.prepare(
+      "UPDATE threads SET " + headAssignments + " WHERE key = ? AND epoch = ? AND owner = ? AND input = ?",
     ),
+    claimUnchanged: db
+      .prepare<unknown[], number>(
+        "UPDATE threads SET epoch = epoch + 1, " +
+          headAssignments +
+          " WHERE key = ? AND id = ? AND epoch = ? AND owner IS NULL AND seq = ? AND checkpoint = ? AND updated = ? RETURNING input",
+      )
+      .pluck(),
     inputOfThread: db
       .prepare<[number, number, number], number>("SELECT input FROM threads WHERE key = ? AND epoch = ? AND owner = ?")
       .pluck(),
+    inputsOfThread: db.prepare<[number], InputCounts & { input: number }>(
+      "SELECT queued, messages, requests, input FROM threads WHERE key = ?",
+    ),
     countsOfThread: db.prepare<[number], InputCounts>("SELECT queued, messages, requests FROM threads WHERE key = ?"),
     headOfThread: db.prepare<[number], ThreadHead>(
       "SELECT " +
@@ -52,20 +68,43 @@ export class Fence {
    * Checks the epoch and writes the head of the thread. Changed inputs are counted again: an input
    * does not fence a run.
    */
-  checkAndWriteHead(
-    commit: Commit,
-    claimed: ClaimedThread,
-    self: number,
-    { seq, checkpoint, updated }: ThreadHead,
-  ): void {
-    const graph = commit.checkpoint === undefined ? null : claimed.writer.key;
-    const owner = commit.release === true ? null : self;
-    while (
-      this.#sql.fence.run(seq, checkpoint, updated, graph, owner, claimed.key, commit.epoch, self, claimed.input)
-        .changes === 0
-    )
+  checkAndWriteHead(commit: Commit, claimed: ClaimedThread, self: number, head: ThreadHead): void {
+    const columns = toHeadColumns(commit, claimed, self, head);
+    while (this.#sql.fence.run(...columns, claimed.key, commit.epoch, self, claimed.input).changes === 0)
       this.check(commit, claimed, self);
   }
+
+  /** Ends the claim of a thread by this commit, which has checked the epoch and written the head. */
+  finishClaim(claimed: ClaimedThread): void {
+    claimed.claimedBy = undefined;
+    if (claimed.input < 0) Object.assign(claimed, this.#sql.inputsOfThread.get(claimed.key));
+  }
+
+  /**
+   * Claims a thread that has not changed, and writes its head after a commit; false if the thread has changed. New
+   * inputs are counted again by the commit.
+   */
+  claimUnchanged(commit: Commit, claimed: ClaimedThread, self: number, before: ThreadState): boolean {
+    const { key, epoch, seq, checkpoint, updated } = before;
+    const columns = toHeadColumns(commit, claimed, self, advanceHead(commit, before));
+    const input = this.#sql.claimUnchanged.get(...columns, key, claimed.id, epoch, seq, checkpoint, updated);
+    if (input === undefined) return false;
+    if (input !== claimed.input) claimed.input = -1;
+    claimed.claimedBy = commit;
+    return true;
+  }
+}
+
+function toHeadColumns(
+  { checkpoint: write, release, run }: Commit,
+  claimed: ClaimedThread,
+  self: number,
+  { seq, checkpoint, updated }: ThreadHead,
+): readonly unknown[] {
+  const graph = write === undefined ? null : claimed.writer.key;
+  const isKnown = run !== undefined && claimed.run?.id === run.id;
+  const status = isKnown ? [claimed.run?.key, toStoredStatus(run)] : [null, null];
+  return [seq, checkpoint, updated, graph, release === true ? null : self, ...status];
 }
 
 /** Returns the head of a thread after a commit. */

@@ -96,8 +96,10 @@ export class ThreadImport {
     );
     for (const { name, from } of namespaces) {
       const origin = from === undefined ? undefined : states.get(namespaceOfCheckpoint.get(from) ?? "");
-      const key = this.#rows.namespaces.add(thread, name, { namespace: origin?.key ?? null, id: from ?? null });
-      states.set(name, { name, key, head: undefined, step: undefined, journal: -1, channels: new Map() });
+      const key = this.#rows.namespaces.add(thread, name, {
+        origin: { namespace: origin?.key ?? null, id: from ?? null },
+      });
+      states.set(name, { ...this.#rows.namespaces.createEmpty(name, key), hasAllChannels: false });
     }
     return states;
   }

@@ -66,11 +66,12 @@ export function createWriter(
   const requests = new Requests(rows, { reader, queue });
   const { threads } = rows;
   const outbox = new Outbox(db, { owner, reader, threads });
+  const fence = new Fence(db);
   return {
     threads,
     newThreads: new NewThreads(rows, reader),
-    claims: new Claims(db, { rows, owner, reader }),
-    commits: new Commits(rows, { owner, reader, fence: new Fence(db), inbox, requests, outbox, artifacts, longTerm }),
+    claims: new Claims(db, { rows, owner, reader, fence }),
+    commits: new Commits(rows, { owner, reader, fence, inbox, requests, outbox, artifacts, longTerm }),
     queue,
     inbox,
     requests,
