@@ -24,6 +24,7 @@ export const pagesByPackage = {
     "streaming.md",
     "serving-threads.md",
     "cancel-a-run.md",
+    "deliver-work.md",
     "run-later.md",
     "several-engines.md",
     "notifications.md",
