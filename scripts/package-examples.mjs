@@ -92,8 +92,10 @@ function createManifest(root) {
 }
 
 function createReadme(root) {
-  const rows = listExamples(root)
-    .filter(({ to }) => to.endsWith(".ts"))
+  const examples = listExamples(root);
+  const paths = new Set(examples.map(({ to }) => to));
+  const rows = examples
+    .filter(({ to }) => to.endsWith(".ts") && !to.endsWith(".config.ts") && !paths.has(to.replace(/\.ts$/, ".test.ts")))
     .map(({ from, to }) => {
       const path = to.slice("examples/".length);
       const packages = listImportedPackages(readFileSync(join(root, from), "utf8"));
@@ -111,7 +113,7 @@ function createReadme(root) {
     "    cd examples && npm install",
     "    cd tour && node run.ts",
     "",
-    "Node 22.18 or newer runs the TypeScript files. Start each program in its own folder. A program that only exports has a test beside it, which runs it.",
+    "Node 22.18 or newer runs the TypeScript files. Start each program in its own folder. A program with a test beside it only exports; the test runs it.",
     "",
     "| command | packages |",
     "|---|---|",

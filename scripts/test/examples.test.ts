@@ -52,6 +52,14 @@ test.each(listPages())("the commands of the programs of %s name files of the fol
   }
 });
 
+test("the README of the examples lists commands of programs, and of their tests where they only export", () => {
+  const readme = createExampleFiles(root).find(({ path }) => path.endsWith("README.md"))?.content ?? "";
+  expect(readme).toContain("| `cd tour && node run.ts` |");
+  expect(readme).toContain("| `npx vitest run tour/define.test.ts` |");
+  expect(readme).not.toContain("node define.ts");
+  expect(readme).not.toContain(".config.ts");
+});
+
 test("the programs import only each other and packages of the examples' package.json", () => {
   const [manifest] = createExampleFiles(root);
   const { dependencies }: { readonly dependencies: object } = JSON.parse(manifest?.content ?? "");

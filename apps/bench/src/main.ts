@@ -31,6 +31,7 @@ const help = `npm run bench -- [options]
   --langgraph ${defaultRelease}  uses another release of LangGraph.js
   --no-growth    skips the sizes 1x, 2x, 4x, 8x
   --json         prints JSON
+  --markdown     prints the tables as docs/performance.md has them
   --write        writes docs/performance.md
   --check        fails if a ratio or growth is above its limit`;
 
@@ -54,11 +55,16 @@ export async function main(args: readonly string[]): Promise<number> {
     return options === help ? 0 : 2;
   }
   const report = await measureAll(options, args);
-  process.stdout.write(options.json ? `${JSON.stringify(report, null, 2)}\n` : `${toText(report)}\n`);
+  process.stdout.write(`${formatReport(report, options)}\n`);
   if (options.write) writeBetweenMarks(page, "npm run bench -- --write", toMarkdown(report));
   const failed = options.check ? listFailures(report) : [];
   for (const line of failed) process.stderr.write(`bench: ${line}\n`);
   return failed.length > 0 ? 1 : 0;
+}
+
+function formatReport(report: Report, { json, markdown }: Options): string {
+  if (json) return JSON.stringify(report, null, 2);
+  return markdown ? toMarkdown(report) : toText(report);
 }
 
 const warmUpMs = 3_000;
@@ -70,6 +76,7 @@ interface Options {
   readonly langgraph: string;
   readonly growth: boolean;
   readonly json: boolean;
+  readonly markdown: boolean;
   readonly write: boolean;
   readonly check: boolean;
 }
@@ -88,6 +95,7 @@ function readOptions(args: readonly string[]): Options | string {
         langgraph: { type: "string", default: defaultRelease },
         growth: { type: "boolean", default: true },
         json: { type: "boolean", default: false },
+        markdown: { type: "boolean", default: false },
         write: { type: "boolean", default: false },
         check: { type: "boolean", default: false },
       },

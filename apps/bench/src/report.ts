@@ -36,9 +36,7 @@ export function toMarkdown(report: Report): string {
     const limit = findLimit(each);
     const limitText = limit === undefined ? "" : `; limit: ${limit.name}`;
     const head = `### ${each.id}: ${each.title}\n\nA unit is one ${each.unit}; budget ${each.budget.text}${limitText}.`;
-    const rows = createRows(each).map((row) => `| ${row.join(" | ")} |`);
-    const table = `| ${columns.join(" | ")} |\n|${columns.map(() => "---|").join("")}\n${rows.join("\n")}`;
-    return [head, table, ...listRemarks(each)].join("\n\n");
+    return [head, toTable(createRows(each)), ...listRemarks(each)].join("\n\n");
   });
   const findingTexts = listFindings(report);
   return [
@@ -48,6 +46,13 @@ export function toMarkdown(report: Report): string {
     ...formatLoadSection(report),
     ...(findingTexts.length === 0 ? [] : [`### Findings\n\n${findingTexts.map((line) => `- ${line}`).join("\n")}`]),
   ].join("\n\n");
+}
+
+/** Formats rows as a Markdown table, without the columns that are empty in all rows. */
+function toTable(rows: readonly (readonly string[])[]): string {
+  const used = columns.flatMap((_, index) => (index === 0 || rows.some((row) => row[index] !== "") ? [index] : []));
+  const toLine = (row: readonly string[]): string => `| ${used.map((index) => row[index]).join(" | ")} |`;
+  return [toLine(columns), `|${used.map(() => "---|").join("")}`, ...rows.map(toLine)].join("\n");
 }
 
 /** Formats the report for a terminal. */

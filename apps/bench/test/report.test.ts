@@ -56,12 +56,23 @@ test("an exponent above 1.1 is marked in its row, and exponents of ours are list
     measured("peer", "peer", 1, { growth: growing(1.9) }),
     measured("bare", "limit", 1, { growth: growing(1.15) }),
   ]);
-  expect(getRow(report, "ours")[9]).toBe("1.20 **finding**, bytes 1.05 (100 to 800)");
-  expect(getRow(report, "peer")[9]).toBe("1.90 **finding** (100 to 800)");
+  expect(getRow(report, "ours")[8]).toBe("1.20 **finding**, bytes 1.05 (100 to 800)");
+  expect(getRow(report, "peer")[8]).toBe("1.90 **finding** (100 to 800)");
   const sentence = "B0: CPU of ours grows with exponent 1.20 from 100 to 800; bare: 1.15.";
   expect(listFindings(report)).toEqual([sentence]);
   expect(toMarkdown(report)).toContain(`### Findings\n\n- ${sentence}`);
   expect(toText(report)).toContain(sentence);
+});
+
+test("a table of the report has no column that is empty in all rows", () => {
+  const header = toMarkdown(getReport([measured("ours", "ours", 30), measured("peer", "peer", 60)]))
+    .split("\n")
+    .find((line) => line.startsWith("|"));
+  expect(header).toBe("|  | CPU | rounds from – to | wall | CPU vs. ours | wall vs. ours |");
+  const whole = toMarkdown(
+    getReport([measured("ours", "ours", 30, { bytes: 9, growth: growing(1) }), measured("bare", "limit", 1)]),
+  );
+  expect(whole).toContain("| bytes | wall | CPU vs. ours | wall vs. ours | vs. limit | growth |");
 });
 
 test("a case that must not grow has a lower finding threshold, and a report without findings states that", () => {

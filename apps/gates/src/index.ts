@@ -14,16 +14,18 @@
  * npm run gates -- rows [--count 100000] [--from 0]
  * npm run gates -- conversations [--count 1000] [--from 0]
  * npm run gates -- machines [--seeds 20000] [--from 0] | --seed 7
+ * npm run gates -- deliveries [--seeds 1000] [--from 0]   an orchestrator that loses, doubles and reorders deliveries
  * npm run gates -- owner-lock   every way to touch the files of an open store; writes docs/design/owner-lock.md
  * npm run gates -- large [--count 400]   export and deletion of a thread of 400 MB, and a queue of 3,000 inputs
  * npm run gates -- engines [--count 5000]   eight engines on one file, with the queued runs of 100 tenants, and a kill of each
+ * npm run gates -- terminals   a worker, a watcher and a desk on one file: watched words, a cancel, a kill
  * npm run gates -- packs     the packed packages in an empty project, and all programs of the docs with them; needs the
  *                            package registry
  * npm run gates -- vitests   the packed test kit in the latest vitest 4 and 5; needs the package registry
  * npm run gates -- whole     the full matrices that `npm test` samples
  * npm run gates -- ci        the share of .ci/run: 2,000 simulations, 200 kills, 5,000 hostile calls, 10,000 aborts,
- *                            5,000 plugin calls with hostile lines, 5,000 threads with hostile rows, 300 conversations, 2,000 machines
- *                            (31 of them in processes that SIGKILL ends), 1,000 queued runs of eight engines, every hundredth pair
+ *                            5,000 plugin calls with hostile lines, 5,000 threads with hostile rows, 300 conversations, 60 seeds of deliveries,
+ *                            2,000 machines (31 of them in processes that SIGKILL ends), 1,000 queued runs of eight engines, every hundredth pair
  *                            of crashes, and the full tests
  * ```
  */
@@ -31,6 +33,7 @@ import process from "node:process";
 import { parseArgs } from "node:util";
 import { runAborts, runCalls } from "./calls/run-calls.ts";
 import { runConversations } from "./conversations/run-conversations.ts";
+import { runDeliveries } from "./deliveries/run-deliveries.ts";
 import { runEngines } from "./engines/run-engines.ts";
 import { runKills } from "./kills/run-kills.ts";
 import { runLarge } from "./large/run-large.ts";
@@ -90,9 +93,11 @@ const gates: Readonly<Record<string, () => Promise<boolean>>> = {
     const seed = readNumber("seed");
     return seed === undefined ? runMachines(readNumber("seeds") ?? 20_000, readNumber("from") ?? 0) : runMachine(seed);
   },
+  deliveries: () => runDeliveries(readNumber("seeds") ?? 1_000, readNumber("from") ?? 0),
   "owner-lock": () => runScript("packages/sqlite/test/owner-lock/report.ts", ["--write"]),
   large: () => runLarge(readNumber("count") ?? 400),
   engines: () => runEngines(readNumber("count") ?? 5_000),
+  terminals: () => runGateTests("terminals"),
   packs: () => runGateTests("packs"),
   vitests: runVitests,
   whole: runFullTests,
@@ -106,9 +111,20 @@ const gates: Readonly<Record<string, () => Promise<boolean>>> = {
     const conversations = await runConversations(300, 0);
     const machines = await runMachines(2_000, 0);
     const engines = await runEngines(1_000);
+    const deliveries = await runDeliveries(60, 0);
     const pairs = await runPairs(100);
     const areSound =
-      killed && simulated && calls && aborts && lines && rows && conversations && machines && engines && pairs;
+      killed &&
+      simulated &&
+      calls &&
+      aborts &&
+      lines &&
+      rows &&
+      conversations &&
+      machines &&
+      engines &&
+      deliveries &&
+      pairs;
     return (await runFullTests()) && areSound;
   },
 };

@@ -88,7 +88,7 @@ async function importPackage(
       expected: `the package ${packageName}`,
       found: missing ? "a package that is not installed" : "a package that cannot be loaded",
       fix: missing
-        ? `Install the package with \`npm install ${packageName}\`, or create the model with modelRegistry`
+        ? `Check the name of the provider, and install its package with \`npm install ${packageName}\`, or create the model with modelRegistry`
         : "Fix the cause",
       cause,
     });

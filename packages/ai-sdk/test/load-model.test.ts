@@ -26,7 +26,7 @@ describe("loadModel", () => {
 
   test("loadModel names a package that is not installed and the command that installs it", async () => {
     expect(await getMessage(loadModel("mistral/small"))).toBe(
-      'invalid_option: model "mistral/small": expected the package @ai-sdk/mistral, got a package that is not installed. Install the package with `npm install @ai-sdk/mistral`, or create the model with modelRegistry. See node_modules/statewright/docs/errors.md#invalid_option.',
+      'invalid_option: model "mistral/small": expected the package @ai-sdk/mistral, got a package that is not installed. Check the name of the provider, and install its package with `npm install @ai-sdk/mistral`, or create the model with modelRegistry. See node_modules/statewright/docs/errors.md#invalid_option.',
     );
   });
 

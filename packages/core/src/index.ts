@@ -196,6 +196,7 @@ export {
 export { estimateCost, type ModelPrice, type PricesInput, type PriceTable } from "./model/prices.ts";
 export { type AiSdkProviderTool, providerTool } from "./model/provider-tool.ts";
 export type { ActError, ActOptions, ActProgress, ActReport } from "./resume/acts/act.ts";
+export { type CancelRunsOptions, cancelRuns } from "./resume/acts/cancel-runs.ts";
 export { type ActThreadFilter, type DeleteThreadsOptions, deleteThreads } from "./resume/acts/delete-threads.ts";
 export { type ResumeRunsOptions, resumeRuns, retryRuns } from "./resume/acts/resume-runs.ts";
 export type { ActRunFilter } from "./resume/acts/run-list.ts";
@@ -214,7 +215,7 @@ export type {
 export { type ConversationTypes, type EditOptions, editMessage } from "./resume/edit-message.ts";
 export { type Engine, type EngineOptions, engine } from "./resume/engine.ts";
 export { type ForkOptions, fork } from "./resume/fork.ts";
-export type { Notify, NotifyOptions } from "./resume/notify-options.ts";
+export type { Notify, NotifyOptions } from "./resume/notifications/notify-options.ts";
 export { type PauseRunOptions, pauseRun } from "./resume/pause-run.ts";
 export { type RecoverOptions, recover } from "./resume/recover.ts";
 export type { RequestedRunResult, RequestRunOptions } from "./resume/request-run.ts";

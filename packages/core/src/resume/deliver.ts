@@ -1,7 +1,14 @@
 /** `deliver`: one delivery of an orchestrator, such as a job of a queue. */
 import { isStatewrightError } from "../base/errors.ts";
 import type { Store } from "../checkpoint/store.ts";
-import { deliverAnswers, deliverMessage, deliverResume, deliverRun, deliverTimers } from "./delivery/begin-delivery.ts";
+import {
+  deliverAnswers,
+  deliverCancel,
+  deliverMessage,
+  deliverResume,
+  deliverRun,
+  deliverTimers,
+} from "./delivery/begin-delivery.ts";
 import { checkDelivery } from "./delivery/check-delivery.ts";
 import type { Delivery, DeliveryResult } from "./delivery/delivery.ts";
 import { createDeliveryContext, type DeliveryContext, isThrown } from "./delivery/delivery-context.ts";
@@ -9,10 +16,10 @@ import { createRefusal, getDeliveryResult } from "./delivery/get-delivery-result
 import { checkServing, type ServingOptions, servingNames } from "./serving.ts";
 
 /**
- * Does the work of one delivery: a run, answers, messages, due timers, or the continuation of a thread. Idempotent by
- * `key`, and safe to call again after any death of the process: a known key continues what its first delivery began, or
- * gives its outcome. Works on the thread until the run ends or rests, or until a limit; `hasMore` asks for another
- * delivery. Deliveries of a thread in one process run one after the other, except messages.
+ * Does the work of one delivery: a run, answers, messages, a cancel, due timers, or the continuation of a thread.
+ * Idempotent by `key`, and safe to call again after any death of the process: a known key continues what its first
+ * delivery began, or gives its outcome. Works on the thread until the run ends or rests, or until a limit; `hasMore` asks for another
+ * delivery. Deliveries of a thread in one process run one after the other, except messages and cancels.
  *
  * Errors of the delivery and of its run are values. Throws the errors of the store (`store_*`, `fenced`, `missing_key`),
  * after which the delivery is delivered again, and `invalid_option` for invalid serving options.
@@ -38,6 +45,7 @@ export async function deliver(serving: ServingOptions, delivery: Delivery): Prom
   const context = createDeliveryContext(serving, delivery);
   try {
     if ("message" in delivery) await attempt(context, () => deliverMessage(context, delivery));
+    else if ("cancel" in delivery) await attempt(context, () => deliverCancel(context, delivery));
     else await runInTurn(context, () => attempt(context, () => doWork(context, delivery)));
     return await getDeliveryResult(context);
   } catch (error) {

@@ -9,6 +9,7 @@ import type { RunRow } from "../checkpoint/checkpoint.ts";
 import type { Graph } from "../compile/graph.ts";
 import type { GraphDefinition, GraphTypes } from "../define/graph.ts";
 import { copyModelsOption } from "../model/model-source.ts";
+import { resolveWaitingRuns } from "../run/queue.ts";
 import { startRun } from "../run/run.ts";
 import { createSlots } from "../run/session/concurrency.ts";
 import { checkRunOptions } from "../run/session/options/check-run-options.ts";
@@ -18,8 +19,8 @@ import { createActiveRuns } from "./active-runs.ts";
 import { createClaimScanner } from "./claimed-work.ts";
 import { createCurrentWork } from "./current-work.ts";
 import { createHaltedRuns } from "./halted-runs.ts";
-import { createNotifier } from "./notifier.ts";
-import { type Notify, type NotifyOptions, resolveNotifyOptions } from "./notify-options.ts";
+import { createNotifier } from "./notifications/notifier.ts";
+import { type Notify, type NotifyOptions, resolveNotifyOptions } from "./notifications/notify-options.ts";
 import { createPendingWorkScanner, type PendingWork, type ScanExtent } from "./pending-work.ts";
 import { finishRequestedRuns } from "./requested-runs.ts";
 import { resumeRun } from "./resume.ts";
@@ -114,7 +115,9 @@ export function engine(options: EngineOptions): Engine {
       await finishRequestedRuns(options, isClaimed);
       await startDueRuns();
     }
+    const threads = [...requestedThreads];
     await scanner.scan(extent, accept);
+    if (!scanner.hasMore && threads.length > 0) world.schedule.soon(() => resolveUnclaimed(threads));
   };
   const schedule = createScanSchedule({ store, world, pollMs, nextSlot, isServing, scanStore });
   const halted = createHaltedRuns({ store, world, firstDelayMs: pollMs });
@@ -131,7 +134,13 @@ export function engine(options: EngineOptions): Engine {
   });
   const track = (handle: RunHandle<unknown>): void => void activeRuns.track(handle);
   const { claimRuns } = store;
-  const requestRuns = claimRuns === undefined ? undefined : (): void => schedule.requestQueue();
+  /** Threads with a queued run that this engine has not claimed yet. */
+  const requestedThreads = new Set<string>();
+  const claimLater = (thread: string): void => {
+    requestedThreads.add(thread);
+    schedule.requestQueue();
+  };
+  const requestRuns = claimRuns === undefined ? undefined : claimLater;
   const host = createHost(options, { canStart: isServing, onLaunch: track, requestRuns });
   const addEngineOptions = <Given extends object>(graph: GraphDefinition, given: Given) => ({
     ...getVersionOptions(options, graph),
@@ -159,6 +168,14 @@ export function engine(options: EngineOptions): Engine {
     );
   }
 
+  /** Callers that wait here for a run of a thread do not wait for the process that has claimed the thread. */
+  function resolveUnclaimed(threads: readonly string[]): void {
+    for (const thread of threads) {
+      requestedThreads.delete(thread);
+      resolveWaitingRuns(store, thread);
+    }
+  }
+
   /** Performs the work of a thread, when a slot is free; an engine that stops releases its claim. */
   function accept(work: PendingWork): Promise<void> | undefined {
     if (!isServing()) return work.cancel?.();
@@ -167,10 +184,11 @@ export function engine(options: EngineOptions): Engine {
       currentWork.start(work);
       for (const start of work.starters) await startAndAwait(work.thread, start);
       currentWork.delete(work);
-      if (!scanner.hasMore || !isServing() || currentWork.size() >= eagerScanBelow) return;
+      if (!scanner.hasMore || !isServing()) return;
+      if (claimRuns !== undefined) return schedule.requestQueue();
+      if (currentWork.size() >= eagerScanBelow) return;
       scanner.hasMore = false;
-      if (claimRuns === undefined) schedule.request();
-      else schedule.requestQueue();
+      schedule.request();
     };
     if (work.isBounded) slots.add(perform);
     else void perform();

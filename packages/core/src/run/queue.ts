@@ -68,10 +68,11 @@ export interface RunHost {
   /** Called when a run without a waiting caller has started. */
   readonly onLaunch: (handle: RunHandle<unknown>) => void;
   /**
-   * Asks the host to claim queued runs by `claimRuns`, in the order of the store. A host with this function starts no
-   * queued run without its claim.
+   * Asks the host to claim queued runs by `claimRuns`, in the order of the store, since a run of this thread can start.
+   * A host with this function starts no queued run without its claim, and resolves the waiting runs of the thread when
+   * another process has claimed it.
    */
-  readonly requestRuns?: (() => void) | undefined;
+  readonly requestRuns?: ((thread: string) => void) | undefined;
 }
 
 /** A caller with a store. */
@@ -258,8 +259,8 @@ export async function startNextQueued(
       else waiting?.start();
       if (starting !== undefined || waiting !== undefined) return undefined;
       if (caller.host?.requestRuns !== undefined) {
-        caller.host.requestRuns();
-        break;
+        caller.host.requestRuns(thread);
+        return undefined;
       }
       const nextCaller = caller.host === undefined ? toDetachedCaller(caller) : caller.host.getCaller(next);
       if (nextCaller !== undefined && canRun(nextCaller, next))
@@ -294,7 +295,7 @@ async function dropForeignInput({ options }: Caller, store: Store, { thread, id,
 }
 
 /** Resolves the runs waiting in this process as queued, unless the thread is active here. */
-function resolveWaitingRuns(store: Store, thread: string): void {
+export function resolveWaitingRuns(store: Store, thread: string): void {
   if (isThreadActive(store, thread)) return;
   for (const each of listWaitingRuns(store, thread)) each.detach();
 }

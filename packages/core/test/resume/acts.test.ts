@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import {
   type ActProgress,
+  cancelRuns,
   channel,
   createThread,
   defineGraph,
@@ -21,6 +22,7 @@ import {
   START,
   StatewrightError,
   type Store,
+  submit,
 } from "../../src/index.ts";
 import { getFailure, ignoreResult } from "../support/failure.ts";
 import { createVirtualWorld, type VirtualWorld } from "../support/virtual-world.ts";
@@ -148,6 +150,49 @@ describe("an act on many runs", () => {
     }
     expect(report).toMatchObject({ matched: 2, done: 1, skipped: 1, failed: 0, isComplete: true });
     expect(control.starts).toHaveLength(4);
+  });
+
+  test("cancelRuns cancels queued runs, runs at rest and runs at work, and failed ones only by their status [Y33]", async () => {
+    const { store, world, graph, control } = await createFixture(["fail1", "pause1", "hang1", "ok"]);
+    await submit(graph, { store, world, thread: "queued", input: { how: "queued" } });
+    const working = run(graph, { store, world, thread: "working", input: { how: "hang" } });
+    await world.waitUntilIdle();
+    const starts = control.starts.length;
+    const options = { world, reason: "the tenant left", by: "ann" };
+    expect(await cancelRuns(store, { filter: {}, dryRun: true })).toMatchObject({ matched: 4, done: 0 });
+    expect(await cancelRuns(store, { filter: {}, ...options })).toMatchObject({ matched: 4, done: 4, errors: [] });
+    expect(await working.result).toMatchObject({ status: "cancelled", reason: "the tenant left" });
+    expect(await listStatuses(store)).toEqual([
+      "fail1 failed",
+      "hang1 cancelled",
+      "ok done",
+      "pause1 cancelled",
+      "queued cancelled",
+      "working cancelled",
+    ]);
+    expect(await cancelRuns(store, { filter: { status: "failed" }, ...options })).toMatchObject({ done: 1 });
+    expect(await cancelRuns(store, { filter: {}, ...options })).toMatchObject({
+      matched: 0,
+      done: 0,
+      isComplete: true,
+    });
+    expect(control.starts).toHaveLength(starts);
+  });
+
+  test("a run that ends before cancelRuns reaches it is skipped [Y33]", async () => {
+    const { store, world, graph, control } = await createFixture(["pause1", "pause2"]);
+    control.isBroken = false;
+    const report = await cancelRuns(
+      {
+        ...store,
+        request: async (write) => {
+          if (write.thread === "pause1") await resume(graph, { store: store.peer(), world, thread: "pause1" }).result;
+          return await store.request(write);
+        },
+      },
+      { filter: {}, world },
+    );
+    expect(report).toMatchObject({ matched: 2, done: 1, skipped: 1, failed: 0 });
   });
 
   test("a run of a graph that is not served is reported, and the others are continued [Y33]", async () => {

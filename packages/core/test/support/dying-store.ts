@@ -56,6 +56,7 @@ export function createDyingStore(owner: MemoryStore, nth: number, when: "before"
     claim: (request: Parameters<Store["claim"]>[0]) => write(() => owner.claim(request)),
     enqueue: (request: Parameters<Store["enqueue"]>[0]) => write(() => owner.enqueue(request)),
     enqueueDue: (page: Parameters<Store["enqueueDue"]>[0]) => write(() => owner.enqueueDue(page)),
+    request: (request: Parameters<Store["request"]>[0]) => write(() => owner.request(request)),
     post: (message: Parameters<Store["post"]>[0]) => write(() => owner.post(message)),
   };
   return { store, dead, count: () => writes };

@@ -53,12 +53,18 @@ export class JobTransactions {
   readonly #sql: ReturnType<typeof prepareStatements>;
   readonly #db: Database;
   readonly #world: World;
-  readonly #guard: FileGuard;
+  readonly #guard: Pick<FileGuard, "checkBeforeCommit" | "checkAfterCommit">;
   #lastCommitMs = 0;
   /** Until this time of the monotonic clock, a locked file is refused at once: SQLite waits with the event loop held. */
   #contendedUntil: number = Number.NEGATIVE_INFINITY;
 
-  constructor(db: Database, { world, guard }: { readonly world: World; readonly guard: FileGuard }) {
+  constructor(
+    db: Database,
+    {
+      world,
+      guard,
+    }: { readonly world: World; readonly guard: Pick<FileGuard, "checkBeforeCommit" | "checkAfterCommit"> },
+  ) {
     this.#sql = prepareStatements(db);
     this.#db = db;
     this.#world = world;

@@ -3,6 +3,8 @@ import { type ChildProcess, fork } from "node:child_process";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import {
+  cancelRuns,
+  countRuns,
   createThread,
   defineGraph,
   defineState,
@@ -14,6 +16,7 @@ import {
   type Notification,
   run,
   START,
+  submit,
 } from "@statewright/core";
 import { type SqliteStore, sqliteStore } from "@statewright/sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -167,5 +170,18 @@ describe("an act on a file", () => {
     const next = startProcess("delete");
     await waitForMessage(next, (message) => (message === "ended" ? true : undefined));
     expect(await listThreads(store)).toEqual([]);
+  });
+
+  test("cancelRuns whose process was killed continues with the remaining runs, and each run is cancelled once [Y33]", async () => {
+    const store = open();
+    for (let nth = 0; nth < 30; nth++) await submit(failing, { store, thread: `t${nth}` });
+    const killed = startProcess("cancel and die");
+    await new Promise((resolve) => killed.once("exit", resolve));
+    expect(killed.signalCode).toBe("SIGKILL");
+    const { byStatus } = await countRuns(store);
+    expect([byStatus.cancelled >= 5, byStatus.queued > 0]).toEqual([true, true]);
+    const rest = await cancelRuns(store, { filter: {} });
+    expect(rest).toMatchObject({ matched: byStatus.queued, done: byStatus.queued, skipped: 0, isComplete: true });
+    expect(await countRuns(store)).toMatchObject({ total: 30, byStatus: { cancelled: 30 } });
   });
 });

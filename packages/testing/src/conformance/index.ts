@@ -2,6 +2,14 @@
 // biome-ignore lint/performance/noBarrelFile: the entry of a package
 export { type ArtifactTest, artifactConformance } from "./artifacts.ts";
 export { type CacheTest, cacheConformance } from "./cache.ts";
+export { type DelivererConformance, delivererConformance } from "./deliverers/deliverer-conformance.ts";
+export { createDelivererGraphs } from "./deliverers/deliverer-graphs.ts";
+export type {
+  DelivererPart,
+  DelivererTest,
+  DelivererUnderTest,
+  WorkerOptions,
+} from "./deliverers/deliverer-test.ts";
 export { wordConformance } from "./long-term.ts";
 export { type ModelTest, type ModelUnderTest, modelConformance, type OpenModel } from "./models.ts";
 export { storeConformance } from "./store-conformance.ts";

@@ -7,7 +7,7 @@ import { createFaultCounter, type FaultPlan } from "./fault-plan.ts";
 
 /** Faults of a store. */
 export interface StoreFaults extends FaultPlan {
-  /** Failing operation: `commit` (the default), `claim` of a thread, or `read`. */
+  /** Failing operation: `commit` (the default), `claim` of a thread or of runs, or `read`. */
   readonly on?: "commit" | "claim" | "read";
   /**
    * Error code; a failed commit writes nothing. With `store_unreachable` the connection is lost, so that the store
@@ -32,9 +32,15 @@ interface PendingCommit {
 export function createFaultyStore(inner: Store, plan: StoreFaults): Store {
   const { on = "commit", error = "store_failed" } = plan;
   const shouldFail = createFaultCounter(plan);
+  const { claimRuns } = inner;
   const rejectPlanned = (): Promise<never> => Promise.reject(createStoreFault(on, error));
   if (on === "claim")
-    return wrapStore(inner, { claim: (request) => (shouldFail() ? rejectPlanned() : inner.claim(request)) });
+    return wrapStore(inner, {
+      claim: (request) => (shouldFail() ? rejectPlanned() : inner.claim(request)),
+      ...(claimRuns === undefined
+        ? {}
+        : { claimRuns: (request) => (shouldFail() ? rejectPlanned() : claimRuns.call(inner, request)) }),
+    });
   if (on === "commit") return createStoreWithCommitFaults(inner, plan, shouldFail);
   return wrapStore(inner, {
     thread: (thread) => (shouldFail() ? rejectPlanned() : inner.thread(thread)),

@@ -1,12 +1,28 @@
-import { type Model, type ModelReply, memoryCache, memoryStore, type NodeCache, type Store } from "@statewright/core";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import {
+  type Delivery,
+  type DeliveryResult,
+  deliver,
+  type Model,
+  type ModelReply,
+  memoryCache,
+  memoryStore,
+  type NodeCache,
+  type Store,
+} from "@statewright/core";
 import {
   cacheConformance,
+  createDelivererGraphs,
+  type DelivererUnderTest,
+  delivererConformance,
   modelConformance,
   type OpenModel,
   type StoreUnderTest,
   storeConformance,
 } from "@statewright/testing/conformance";
-import { describe, test } from "vitest";
+import { describe, expect, test } from "vitest";
 
 const openStores = (): { readonly store: Store; readonly peer: () => Store; readonly die: () => void } => {
   const store = memoryStore();
@@ -61,4 +77,21 @@ const open: OpenModel = (answers) => {
 
 describe("a custom adapter", () => {
   for (const { name, run } of modelConformance) test(name, () => run(open));
+});
+
+describe("a custom deliverer", () => {
+  const open = async (): Promise<DelivererUnderTest> => {
+    const folder = await mkdtemp(join(tmpdir(), "deliverer-"));
+    const store = memoryStore({ ownership: "orchestrator" });
+    const serving = { store, graphs: createDelivererGraphs(folder) };
+    const deliverUntilDone = async (delivery: Delivery): Promise<DeliveryResult> => {
+      const result = await deliver(serving, delivery);
+      return result.hasMore ? deliverUntilDone(delivery) : result;
+    };
+    const dispose = (): Promise<void> => rm(folder, { recursive: true, force: true });
+    return { folder, store, deliver: deliverUntilDone, dispose };
+  };
+  const { tests, notRun } = delivererConformance([]);
+  for (const { id, name, run } of tests) test(`${name} [${id}]`, () => run(open));
+  test("lists the scenarios whose parts it lacks", () => expect(notRun.length).toBeGreaterThan(10));
 });

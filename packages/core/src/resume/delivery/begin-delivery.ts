@@ -15,6 +15,7 @@ import type { SubmitOptions } from "../../run/session/options/options.ts";
 import { queueRun } from "../../run/submit.ts";
 import { getCodec } from "../../run/task/open-session.ts";
 import { copyInput } from "../../state/copy-input.ts";
+import { cancelRun } from "../cancel-run.ts";
 import { findKeyedEvents } from "../keyed-events.ts";
 import { findAnsweredRun } from "../repeated-answers.ts";
 import type { DeliveredMessages, DeliveredRun, Delivery } from "./delivery.ts";
@@ -114,6 +115,16 @@ async function hasMessages(
   const { messages: known } = restoreState(graph.state.channels, getCodec(serving), rows);
   const ids = new Set((known as readonly Message[]).map(({ id }) => id));
   return messages.every(({ id }) => ids.has(id));
+}
+
+/** Delivered cancel: ends the run of the thread, or asks its owner to end it, once per key. */
+export async function deliverCancel(
+  context: DeliveryContext,
+  { thread, branch, key, cancel: reason, by }: DeliveryOf<"cancel">,
+): Promise<void> {
+  const { store, world, serving } = context;
+  const codec = getCodec(serving);
+  context.run = (await cancelRun(store, { thread, branch, key, reason, by, world, codec })).run;
 }
 
 /** Delivered timers: moves due runs into the queue and resumes each run with a due timer. */

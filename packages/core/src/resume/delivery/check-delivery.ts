@@ -4,7 +4,7 @@ import { invalidOption } from "../../base/invalid-option.ts";
 import { checkChoice, checkCount, checkFlag, checkOptions, listOptionNames } from "../../base/options.ts";
 import type { Delivery, DeliveryBase, DeliveryLimits } from "./delivery.ts";
 
-const works = ["run", "answers", "message", "timers", "resume"] as const;
+const works = ["run", "answers", "message", "cancel", "timers", "resume"] as const;
 
 const names = [
   ...listOptionNames<DeliveryBase>({

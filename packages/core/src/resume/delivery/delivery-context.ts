@@ -23,7 +23,7 @@ export interface DeliveryContext {
   run: string | undefined;
   /** Error of a run that could not be started or continued, and whose row is unchanged. */
   failure: StatewrightError | undefined;
-  /** Returns the caller of a run. Throws `graph_changed`, `invalid_context`. */
+  /** Returns the caller of a run. Throws `graph_changed`, `needs_migration`, `invalid_context`. */
   readonly getCaller: (row: RunRow) => CallerWithStore;
 }
 
@@ -50,7 +50,7 @@ export function createDeliveryContext(given: ServingOptions, delivery: Delivery)
       } catch (error) {
         throw createContextError(row, error);
       }
-      throw createNotServedError(row.graph, row.thread);
+      throw createOlderCodeError(row, getServedGraph({ serving, delivery }, row.graph));
     },
   };
 }
@@ -83,6 +83,14 @@ function createNotServedError(graph: string, thread: string): StatewrightError {
     what: `deliver: expected a served graph, got "${graph}"`,
     next: "Add the graph, in the version of the run or a newer one, to graphs",
     place: { thread },
+  });
+}
+
+function createOlderCodeError({ thread, version }: RunRow, graph: Graph): StatewrightError {
+  return new StatewrightError("needs_migration", {
+    what: `deliver: expected version ${version} of the graph "${graph.name}" or a newer one, got version ${graph.version}`,
+    next: "Deliver again to a process with the newer code",
+    place: { graph: graph.name, thread },
   });
 }
 

@@ -72,6 +72,8 @@ export type DeliveredWork =
   /** Answers by interrupt key or id, with their author. */
   | { readonly answers: Readonly<Record<string, unknown>>; readonly by?: string }
   | { readonly message: DeliveredMessages }
+  /** Cancels the run of the thread with this reason, in any process; the first cancel counts. */
+  | { readonly cancel: string; readonly by?: string }
   /** Fires the due timers of the thread. */
   | { readonly timers: true }
   /** Continues the thread: a crashed or paused run, a failed one, or the next queued one. */

@@ -1,13 +1,14 @@
 /** Result of a delivery, read from the store. */
-import { type ErrorRecord, toErrorRecord } from "../../base/errors.ts";
+import { type ErrorRecord, type StatewrightError, toErrorRecord } from "../../base/errors.ts";
 import type { RunRow } from "../../checkpoint/checkpoint.ts";
 import { readStoreTime } from "../../checkpoint/read-store-time.ts";
+import type { Graph } from "../../compile/graph.ts";
 import { getPlan } from "../../compile/plan.ts";
 import { loadRunOutcome } from "../../run/outcome.ts";
 import { findStartable } from "../../run/queue.ts";
 import { getCodec } from "../../run/task/open-session.ts";
 import type { DeliveryResult } from "./delivery.ts";
-import { type DeliveryContext, findBranch } from "./delivery-context.ts";
+import { type DeliveryContext, findBranch, getServedGraph } from "./delivery-context.ts";
 import { isContinuable } from "./thread-work.ts";
 
 /** Creates the result of a refused delivery. */
@@ -20,10 +21,15 @@ function omitStack({ stack: _, cause, ...error }: ErrorRecord): ErrorRecord {
   return { ...error, ...(cause === undefined ? {} : { cause: omitStack(cause) }) };
 }
 
+/** Returns true for work that another process can do: the owner of the thread, or one with newer code. */
+function isForAnother({ code }: StatewrightError): boolean {
+  return code === "thread_busy" || code === "needs_migration";
+}
+
 /** Reads the result of a delivery. Throws the errors of the store. */
 export async function getDeliveryResult(context: DeliveryContext): Promise<DeliveryResult> {
   const { failure } = context;
-  if (failure !== undefined && failure.code !== "thread_busy") return createRefusal(failure);
+  if (failure !== undefined && !isForAnother(failure)) return createRefusal(failure);
   const row = await findRun(context);
   const next = await findNextDue(context);
   const base = {
@@ -31,9 +37,14 @@ export async function getDeliveryResult(context: DeliveryContext): Promise<Deliv
     ...(next === undefined ? {} : { next }),
     hasMore: failure !== undefined || (await hasMoreWork(context, row, next)),
   };
-  return row === undefined
-    ? { status: "idle", interrupts: [], ...base }
-    : { status: row.status, ...(await loadOutcome(context, row)), ...base };
+  if (row === undefined) return { status: "idle", interrupts: [], ...base };
+  const error = row.error === undefined ? {} : { error: omitStack(row.error) };
+  if (row.status !== "done" && row.status !== "waiting")
+    return { status: row.status, interrupts: [], ...error, ...base };
+  const graph = getServedGraph(context, row.graph);
+  // Code that is older than the run cannot read its output: another process gives it.
+  if (graph.version < row.version) return { status: row.status, interrupts: [], ...base, hasMore: true };
+  return { status: row.status, ...(await loadOutcome(context, graph, row)), ...error, ...base };
 }
 
 /** Finds the run of the delivery, or the newest run of its branch. */
@@ -48,16 +59,15 @@ async function findRun(context: DeliveryContext): Promise<RunRow | undefined> {
   return rows.find(({ id }) => run === undefined || id === run);
 }
 
+/** Loads the output of a run that is done, or the open interrupts of a waiting one. */
 async function loadOutcome(
-  { store, serving, getCaller }: DeliveryContext,
+  { store, serving }: DeliveryContext,
+  graph: Graph,
   row: RunRow,
-): Promise<Pick<DeliveryResult, "interrupts" | "output" | "error">> {
-  const error = row.error === undefined ? {} : { error: omitStack(row.error) };
-  if (row.status !== "done" && row.status !== "waiting") return { interrupts: [], ...error };
-  const plan = getPlan(getCaller(row).graph);
-  const outcome = await loadRunOutcome({ plan, store, codec: getCodec(serving) }, row);
-  if (outcome.status === "waiting") return { interrupts: outcome.interrupts, ...error };
-  return { interrupts: [], ...("output" in outcome ? { output: outcome.output } : {}), ...error };
+): Promise<Pick<DeliveryResult, "interrupts" | "output">> {
+  const outcome = await loadRunOutcome({ plan: getPlan(graph), store, codec: getCodec(serving) }, row);
+  if (outcome.status === "waiting") return { interrupts: outcome.interrupts };
+  return { interrupts: [], ...("output" in outcome ? { output: outcome.output } : {}) };
 }
 
 async function findNextDue({ store, delivery: { thread } }: DeliveryContext): Promise<DeliveryResult["next"]> {
@@ -73,8 +83,8 @@ async function hasMoreWork(
 ): Promise<boolean> {
   const { store, world, delivery, tried } = context;
   const { thread } = delivery;
-  // A run at work elsewhere takes messages by itself; any other delivery is not done.
-  if (row?.status === "running" && !("message" in delivery)) return true;
+  // A run at work elsewhere takes messages and cancels by itself; any other delivery is not done.
+  if (row?.status === "running" && !("message" in delivery || "cancel" in delivery)) return true;
   if (next !== undefined && next.at <= (await readStoreTime(store, world))) return true;
   const unfinished = await store.runs({ thread, status: ["running", "crashed", "paused", "parked"] });
   if (

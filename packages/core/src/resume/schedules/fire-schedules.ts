@@ -42,14 +42,19 @@ export async function fireDueSchedules(options: FireOptions): Promise<boolean> {
 
 /** Fires the due slots of a schedule. Another process may fire some of them meanwhile: this one stops then. */
 async function fireSlots({ store, world, now }: FireOptions, row: ScheduleRow): Promise<void> {
-  const { slots, newest, next } = listDueSlots(row, now);
-  logMissed(world, row, { slots, newest });
-  let current: ScheduleRow | undefined = row;
-  for (const [nth, slot] of slots.entries())
-    current = current && (await fireSlot({ store, world, now }, current, { slot, next: slots[nth + 1] ?? next }));
+  const due = listDueSlots(row, now);
+  const { slots, newest, next } = due;
+  let current = row;
+  for (const [nth, slot] of slots.entries()) {
+    const fired = await fireSlot({ store, world, now }, current, { slot, next: slots[nth + 1] ?? next });
+    if (fired === undefined) return;
+    if (nth === 0) logMissed(world, row, due);
+    current = fired;
+  }
   if (slots.length > 0) return;
   const skipped = { slot: newest, at: now, skipped: "the slot was missed" };
-  await store.schedules.put({ row: toNextRow(row, next, skipped), revision: row.revision });
+  const written = await store.schedules.put({ row: toNextRow(row, next, skipped), revision: row.revision });
+  if (written !== undefined) logMissed(world, row, due);
 }
 
 interface DueSlots {
@@ -71,6 +76,7 @@ function listDueSlots(row: ScheduleRow, now: number): DueSlots {
   return { slots: isSkipped ? [] : slots, newest, next: calendar.findNext(now) };
 }
 
+/** Logs the due slots that get no run. */
 function logMissed({ log }: World, row: ScheduleRow, { slots, newest }: Pick<DueSlots, "slots" | "newest">): void {
   const { id: schedule, missed, dueAt = newest } = row;
   const [first] = slots;

@@ -140,15 +140,7 @@ export function createEventStream(onReaderError: (error: unknown) => void, inspe
     emit: (event, durability) => {
       if (publisher?.isInUse() === true) publisher.publish(event, durability);
       for (const iterator of iterators) iterator.push(event);
-      for (const reader of readers) {
-        try {
-          const returned: unknown = reader(event);
-          // An async reader may reject later: its promise is not awaited.
-          if (returned instanceof Promise) returned.catch(onReaderError);
-        } catch (error) {
-          onReaderError(error);
-        }
-      }
+      for (const reader of readers) callReader(reader, event, onReaderError);
     },
     subscribe,
     iterate: (options = {}) => {
@@ -180,6 +172,20 @@ export function createEventStream(onReaderError: (error: unknown) => void, inspe
     },
   };
   return stream;
+}
+
+/** Calls a reader. An async reader may reject later: its promise is not awaited. */
+function callReader(
+  reader: (event: RunEvent) => unknown,
+  event: RunEvent,
+  onReaderError: (error: unknown) => void,
+): void {
+  try {
+    const returned = reader(event);
+    if (returned instanceof Promise) returned.catch(onReaderError);
+  } catch (error) {
+    onReaderError(error);
+  }
 }
 
 /** Iterator over the events of a stream, with a queue for a slow reader. */

@@ -7,10 +7,10 @@ import type { RunEvent } from "./run-event.ts";
 /** Open messages and tool calls of a run at work. */
 export interface OpenWorkFold {
   /** Applies a frame: its event, or the commit that makes open work durable. */
-  readonly apply: (frame: Pick<RelayFrame, "event" | "committed">) => void;
-  readonly isEmpty: () => boolean;
+  apply(frame: Pick<RelayFrame, "event" | "committed">): void;
+  isEmpty(): boolean;
   /** Returns a copy that later frames do not change. */
-  readonly read: () => OpenWork;
+  read(): OpenWork;
 }
 
 const maxProgressLines = 100;
@@ -23,95 +23,103 @@ type ToolEvent = Extract<RunEvent, { readonly type: `tool.${string}` }>;
 
 /** Creates the fold from earlier open work; default: nothing is open. */
 export function createOpenWork(from: OpenWork = { messages: [], tools: [] }): OpenWorkFold {
-  const messages = new Map<string, MessageDraft>(
-    from.messages.map((message) => [
-      toKey(message, message.id),
-      { ...message, calls: message.calls.map((call) => ({ ...call })) },
-    ]),
-  );
-  const tools = new Map<string, ToolDraft>(
-    from.tools.map((call) => [toKey(call, call.callId), { ...call, progress: [...call.progress] }]),
-  );
+  return new Fold(from);
+}
 
-  function openMessage(event: TaskEvent, id: string): MessageDraft {
-    const key = toKey(event, id);
-    let message = messages.get(key);
-    if (message === undefined) {
-      message = { id, ...getPlace(event), text: "", reasoning: "", calls: [], complete: false };
-      messages.set(key, message);
-    }
-    return message;
+class Fold implements OpenWorkFold {
+  readonly #messages: Map<string, MessageDraft>;
+  readonly #tools: Map<string, ToolDraft>;
+
+  constructor({ messages, tools }: OpenWork) {
+    this.#messages = new Map(messages.map((message) => [toKey(message, message.id), copyMessage(message)]));
+    this.#tools = new Map(tools.map((call) => [toKey(call, call.callId), copyTool(call)]));
   }
 
-  function openTool(event: ToolEvent): ToolDraft {
-    const key = toKey(event, event.callId);
-    let call = tools.get(key);
-    if (call === undefined) {
-      const { callId, tool, label } = event;
-      call = { callId, tool, label, ...getPlace(event), status: "started", progress: [] };
-      tools.set(key, call);
-    }
-    return call;
+  apply({ event, committed }: Pick<RelayFrame, "event" | "committed">): void {
+    if (event !== undefined && "task" in event) this.#applyEvent(event);
+    if (committed === undefined) return;
+    for (const open of [this.#messages, this.#tools])
+      for (const [key, work] of open) if (isInNamespace(work, committed)) open.delete(key);
   }
 
-  function applyEvent(event: RunEvent): void {
+  isEmpty(): boolean {
+    return this.#messages.size === 0 && this.#tools.size === 0;
+  }
+
+  read(): OpenWork {
+    return { messages: [...this.#messages.values()].map(copyMessage), tools: [...this.#tools.values()].map(copyTool) };
+  }
+
+  #applyEvent(event: TaskEvent): void {
     switch (event.type) {
       case "message.delta": {
-        const message = openMessage(event, event.messageId);
+        const message = this.#openMessage(event, event.messageId);
         if (event.kind === "text") message.text += event.text;
         else message.reasoning += event.text;
         return;
       }
       case "message.call_delta": {
-        const { calls } = openMessage(event, event.messageId);
+        const { calls } = this.#openMessage(event, event.messageId);
         const call = calls.find(({ callId }) => callId === event.callId);
         if (call === undefined) calls.push({ callId: event.callId, tool: event.tool, argsText: event.argsText });
         else call.argsText += event.argsText;
         return;
       }
       case "message.retracted":
-        messages.delete(toKey(event, event.messageId));
+        this.#messages.delete(toKey(event, event.messageId));
         return;
       case "message.completed":
-        completeMessage(openMessage(event, event.message.id), event.message);
+        completeMessage(this.#openMessage(event, event.message.id), event.message);
         return;
       case "tool.started":
-        openTool(event).status = "started";
+        this.#openTool(event).status = "started";
         return;
       case "tool.body_started":
-        openTool(event).status = "running";
+        this.#openTool(event).status = "running";
         return;
-      case "tool.progress": {
-        const { progress } = openTool(event);
-        progress.push(event.text);
-        if (progress.length > maxProgressLines) progress.shift();
+      case "tool.progress":
+        addProgress(this.#openTool(event), event.text);
         return;
-      }
       case "tool.update":
-        openTool(event).update = event.partial;
+        this.#openTool(event).update = event.partial;
         return;
       case "tool.completed":
       case "tool.failed":
-        openTool(event).status = event.type === "tool.completed" ? "completed" : "failed";
+        this.#openTool(event).status = event.type === "tool.completed" ? "completed" : "failed";
     }
   }
 
-  return {
-    apply: ({ event, committed }) => {
-      if (event !== undefined) applyEvent(event);
-      if (committed === undefined) return;
-      for (const [key, message] of messages) if (isInNamespace(message, committed)) messages.delete(key);
-      for (const [key, call] of tools) if (isInNamespace(call, committed)) tools.delete(key);
-    },
-    isEmpty: () => messages.size === 0 && tools.size === 0,
-    read: () => ({
-      messages: [...messages.values()].map((message) => ({
-        ...message,
-        calls: message.calls.map((call) => ({ ...call })),
-      })),
-      tools: [...tools.values()].map((call) => ({ ...call, progress: [...call.progress] })),
-    }),
-  };
+  #openMessage(event: TaskEvent, id: string): MessageDraft {
+    const key = toKey(event, id);
+    const known = this.#messages.get(key);
+    if (known !== undefined) return known;
+    const message = { id, ...getPlace(event), text: "", reasoning: "", calls: [], complete: false };
+    this.#messages.set(key, message);
+    return message;
+  }
+
+  #openTool(event: ToolEvent): ToolDraft {
+    const key = toKey(event, event.callId);
+    const known = this.#tools.get(key);
+    if (known !== undefined) return known;
+    const { callId, tool, label } = event;
+    const call: ToolDraft = { callId, tool, label, ...getPlace(event), status: "started", progress: [] };
+    this.#tools.set(key, call);
+    return call;
+  }
+}
+
+function copyMessage(message: OpenMessage): MessageDraft {
+  return { ...message, calls: message.calls.map((call) => ({ ...call })) };
+}
+
+function copyTool(call: OpenToolCall): ToolDraft {
+  return { ...call, progress: [...call.progress] };
+}
+
+function addProgress({ progress }: ToolDraft, line: string): void {
+  progress.push(line);
+  if (progress.length > maxProgressLines) progress.shift();
 }
 
 function completeMessage(

@@ -172,7 +172,9 @@ export async function resolveVersion(options: ResolveVersionOptions): Promise<Ve
         graph,
         decision,
       });
-      if (options.onIncompatible === "parks") await parkRun(options, decision.snapshot, error);
+      // Code that is older than the writer leaves the run to newer code.
+      if (options.onIncompatible === "parks" && writtenBy.version <= graph.version)
+        await parkRun(options, decision.snapshot, error);
       throw error;
     }
   }

@@ -10,6 +10,7 @@ import {
   defineState,
   deliver,
   END,
+  type Graph,
   type MemoryStore,
   memoryStore,
   run,
@@ -60,7 +61,7 @@ const desk = createDesk();
 function send(
   delivery: Omit<DeliveryBase, "thread"> & DeliveredWork,
   from: MemoryStore = store,
-  graphs = [desk],
+  graphs: readonly Graph[] = [desk],
 ): Promise<DeliveryResult> {
   return deliver({ store: from, graphs, world }, { thread: "t", ...delivery });
 }
@@ -251,7 +252,7 @@ describe("a delivered message", () => {
   };
 
   test("reaches the conversation once, also when it is delivered again after the end of its run [PK1, PK3]", async () => {
-    const graphs = [chat] as never;
+    const graphs = [chat];
     const input = { messages: [userMessage("hello")] };
     await send({ key: "k1", run: { graph: "chat", input } }, store, graphs);
     for (let nth = 0; nth < 2; nth++)
@@ -268,6 +269,67 @@ describe("a delivered message", () => {
   test("for a graph without a conversation is refused [PK1]", async () => {
     await send(runDelivery);
     expect(await send(message)).toMatchObject({ status: "refused", refused: { code: "invalid_option" } });
+  });
+});
+
+describe("a delivered cancel", () => {
+  const cancel = { key: "c1", cancel: "the customer left", by: "ann" } as const;
+
+  test("ends a waiting run with its reason, and its repeat ends no later run [PK1]", async () => {
+    await send(runDelivery);
+    expect(await send(cancel)).toMatchObject({ status: "cancelled", hasMore: false });
+    expect(await send(runDelivery)).toMatchObject({ status: "cancelled", hasMore: false });
+    const later = { key: "k3", run: { graph: "desk", input: { input: "b" } } } as const;
+    expect(await send(later)).toMatchObject({ status: "waiting" });
+    expect(await send(cancel, store.peer())).toMatchObject({ status: "cancelled", hasMore: false });
+    expect(await send(later)).toMatchObject({ status: "waiting" });
+    expect((await store.runs({ thread: "t" })).map(({ status, reason }) => [status, reason])).toEqual([
+      ["waiting", undefined],
+      ["cancelled", "the customer left"],
+    ]);
+  });
+
+  test("fires the signals of a run at work, whose delivery ends cancelled [PK1, PA18]", async () => {
+    const held = createDesk(() => createDeferred().promise);
+    const delivered = send(runDelivery, store, [held]);
+    await world.waitUntilIdle();
+    expect(await send(cancel, store, [held])).toMatchObject({ hasMore: false });
+    await world.advance(60_000);
+    expect(await delivered).toMatchObject({ status: "cancelled", hasMore: false });
+  });
+
+  test("for an unknown thread is refused [PK1]", async () => {
+    expect(await send(cancel)).toMatchObject({ status: "refused", refused: { code: "unknown_thread" } });
+  });
+});
+
+describe("a delivery to older code", () => {
+  /** Graph whose second version asks in a node that the first one does not have. */
+  const createVersion = (version: 1 | 2): Graph => {
+    const graph = defineGraph({ name: "desk", version, state: State, interrupts: { confirm: z.string() } });
+    const end = () => ({});
+    return version === 1
+      ? graph.nodes({ end }).edges({ [START]: "end", end: END })
+      : graph
+          .nodes({ ask: async (_state, { interrupt }) => ({ log: [await interrupt("confirm")] }), end })
+          .edges({ [START]: "ask", ask: "end", end: END });
+  };
+
+  test("leaves a waiting run of newer code unparked, and newer code continues it [PK1, PA5]", async () => {
+    const [older, newer] = [[createVersion(1)], [createVersion(2)]];
+    await send(runDelivery, store, newer);
+    const answers = { key: "k2", answers: { confirm: "yes" } } as const;
+    expect(await send(answers, store, older)).toMatchObject({ status: "waiting", hasMore: true });
+    expect(await send({ timers: true }, store, older)).toMatchObject({ status: "waiting", hasMore: true });
+    expect(await send(answers, store, newer)).toMatchObject({ status: "done", hasMore: false });
+    expect((await store.runs({ thread: "t" })).map(({ status }) => status)).toEqual(["done"]);
+  });
+
+  test("leaves a queued run of newer code in the queue [PK1, PA5]", async () => {
+    const [older, newer] = [[createVersion(1)], [createVersion(2)]];
+    await send({ ...runDelivery, signal: AbortSignal.abort() }, store, newer);
+    expect(await send({ resume: true }, store, older)).toMatchObject({ status: "queued", hasMore: true });
+    expect(await send(runDelivery, store, newer)).toMatchObject({ status: "waiting", hasMore: false });
   });
 });
 

@@ -78,6 +78,16 @@ const scenarios: readonly Scenario[] = [
     ],
   },
   {
+    name: "a graph whose first run is cancelled",
+    deliveries: [
+      { thread: "t", key: "run", run: { graph: "desk", input: { log: ["a"] } } },
+      { thread: "t", key: "next", run: { graph: "desk", input: { log: ["b"] } } },
+      { thread: "t", key: "cancel", cancel: "the customer left", by: "ann" },
+      { thread: "t", resume: true },
+      { thread: "t", key: "answer", answers: { confirm: "yes" } },
+    ],
+  },
+  {
     name: "a durable machine with events and a delay",
     deliveries: [
       { thread: "t", key: "run", run: { graph: "light" } },

@@ -241,7 +241,7 @@ describe("ten slots without an engine", () => {
     await world.advance(minuteMs);
     const keys = (await listRuns(store)).map(({ key }) => key).toReversed();
     expect([keys.length, keys[0]]).toEqual([100, `s:${new Date(start + 151 * hourMs).toISOString()}`]);
-    expect(world.lines[0]).toMatchObject({ message: "a schedule has missed slots without a run" });
+    expect(world.lines.map(({ message }) => message)).toContain("a schedule has missed slots without a run");
     await host.stop();
   });
 

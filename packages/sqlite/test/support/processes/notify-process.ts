@@ -3,7 +3,7 @@
  * delivered notification and each progress to its parent, and waits there for its end.
  */
 import process from "node:process";
-import { defineGraph, defineState, deleteThreads, END, engine, run, START } from "@statewright/core";
+import { cancelRuns, defineGraph, defineState, deleteThreads, END, engine, run, START } from "@statewright/core";
 import { sqliteStore } from "@statewright/sqlite";
 
 const [, , file = "", role = "", thread = "t"] = process.argv;
@@ -53,6 +53,13 @@ switch (role) {
     report("ended");
     await store.close();
     process.disconnect();
+    break;
+  case "cancel and die":
+    await cancelRuns(store, {
+      filter: {},
+      concurrency: 2,
+      onProgress: ({ done }) => void (done === 5 && process.kill(process.pid, "SIGKILL")),
+    });
     break;
   default:
     throw new Error(`unknown role ${role}`);

@@ -72,7 +72,7 @@ describe("model names", () => {
     const agent = createAgent({ name: "assistant", model: "mistral/small" });
     const error: unknown = await agent.run({ input: "Hi" }).result.catch((caught: unknown) => caught);
     expect(String(error)).toContain(
-      "Install the package with `npm install @ai-sdk/mistral`, or create the model with modelRegistry",
+      "Check the name of the provider, and install its package with `npm install @ai-sdk/mistral`, or create the model with modelRegistry",
     );
   });
 

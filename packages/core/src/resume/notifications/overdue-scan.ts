@@ -1,9 +1,9 @@
 /** Scan for interrupts that are open for too long: each gets one notification, over all processes of the store. */
-import type { Clock } from "../base/time.ts";
-import { createOverdueNotice, notificationConsumer } from "../checkpoint/notification.ts";
-import type { OverduePage, ThreadOutboxWrite } from "../checkpoint/outbox.ts";
-import type { Store } from "../checkpoint/store.ts";
-import { unfinishedStatuses } from "../run/queue.ts";
+import type { Clock } from "../../base/time.ts";
+import { createOverdueNotice, notificationConsumer } from "../../checkpoint/notification.ts";
+import type { OverduePage, ThreadOutboxWrite } from "../../checkpoint/outbox.ts";
+import type { Store } from "../../checkpoint/store.ts";
+import { unfinishedStatuses } from "../../run/queue.ts";
 
 export interface OverdueScan {
   /** Adds a notification for each overdue interrupt without one. */

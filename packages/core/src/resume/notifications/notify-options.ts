@@ -1,8 +1,15 @@
 /** Option `notify` of an engine. */
-import { invalidOption } from "../base/invalid-option.ts";
-import { isPlainObject } from "../base/json.ts";
-import { checkCount, checkFunction, checkNumber, checkOptions, checkTime, listOptionNames } from "../base/options.ts";
-import type { Notification } from "../checkpoint/notification.ts";
+import { invalidOption } from "../../base/invalid-option.ts";
+import { isPlainObject } from "../../base/json.ts";
+import {
+  checkCount,
+  checkFunction,
+  checkNumber,
+  checkOptions,
+  checkTime,
+  listOptionNames,
+} from "../../base/options.ts";
+import type { Notification } from "../../checkpoint/notification.ts";
 
 /**
  * Tells a person or another system about a run. A call that throws, or that takes longer than `timeoutMs`, is repeated

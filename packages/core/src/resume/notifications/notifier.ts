@@ -2,11 +2,11 @@
  * Notifier of an engine: delivers the notifications in the outbox of its store. Each notification is claimed by one
  * living process and kept until its delivery is saved, so that it is delivered at least once, after any death.
  */
-import { toErrorRecord } from "../base/errors.ts";
-import type { World } from "../base/world.ts";
-import { notificationConsumer, notificationKinds } from "../checkpoint/notification.ts";
-import { readStoreTime } from "../checkpoint/read-store-time.ts";
-import type { Store } from "../checkpoint/store.ts";
+import { toErrorRecord } from "../../base/errors.ts";
+import type { World } from "../../base/world.ts";
+import { notificationConsumer, notificationKinds } from "../../checkpoint/notification.ts";
+import { readStoreTime } from "../../checkpoint/read-store-time.ts";
+import type { Store } from "../../checkpoint/store.ts";
 import { createDeliveries } from "./notification-deliveries.ts";
 import type { ResolvedNotifyOptions } from "./notify-options.ts";
 import { createOverdueScan } from "./overdue-scan.ts";

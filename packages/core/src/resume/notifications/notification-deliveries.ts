@@ -1,12 +1,12 @@
 /** Deliveries of notifications: calls of `send`, with timeouts, and their outcomes in the store. */
-import { describeFailure, toErrorRecord } from "../base/errors.ts";
-import { computeRetryDelayMs } from "../base/retry.ts";
-import type { World } from "../base/world.ts";
-import { notificationConsumer, parseNotification } from "../checkpoint/notification.ts";
-import type { OutboxOutcome, OutboxRow } from "../checkpoint/outbox.ts";
-import { readStoreTime } from "../checkpoint/read-store-time.ts";
-import type { Store } from "../checkpoint/store.ts";
-import { subscribeToAbort } from "../run/session/abort.ts";
+import { describeFailure, toErrorRecord } from "../../base/errors.ts";
+import { computeRetryDelayMs } from "../../base/retry.ts";
+import type { World } from "../../base/world.ts";
+import { notificationConsumer, parseNotification } from "../../checkpoint/notification.ts";
+import type { OutboxOutcome, OutboxRow } from "../../checkpoint/outbox.ts";
+import { readStoreTime } from "../../checkpoint/read-store-time.ts";
+import type { Store } from "../../checkpoint/store.ts";
+import { subscribeToAbort } from "../../run/session/abort.ts";
 import type { ResolvedNotifyOptions } from "./notify-options.ts";
 
 export interface Deliveries {
