@@ -24,6 +24,7 @@ export const pagesByPackage = {
     "streaming.md",
     "serving-threads.md",
     "deliver-work.md",
+    "cancel-a-run.md",
     "run-later.md",
     "several-engines.md",
     "notifications.md",

@@ -15,6 +15,7 @@ import { type Codec, encodeWrapper } from "../state/codec.ts";
 import { describeRequest } from "./session/check-requests.ts";
 import type { DurableEventBody } from "./session/durable-event.ts";
 import { awaitDurable } from "./session/parts/persistence.ts";
+import { addWakeTimer } from "./session/timers/wake-timer.ts";
 import { release } from "./task/open-session.ts";
 
 /** Thread with requests. */
@@ -97,15 +98,16 @@ async function createEnd(at: RequestedThread, claim: Claim, { run, requests }: E
   const [first] = requests;
   if (cancel !== undefined) {
     const reason = describeRequest(cancel);
-    const { error: _, ...rest } = run;
+    const { error: _, wakeAt: __, ...rest } = run;
     const cancelled: RunRow = { ...rest, status: "cancelled", endedAt: at.world.clock.now(), reason };
     const timers = await listTimerDrops(at, claim.branch);
     return { ...base, run: cancelled, timers, ...createEvent(at, claim, { type: "run.cancelled", reason }) };
   }
   if (first === undefined || !canPause(run)) return { ...base, seq: claim.nextSeq - 1 };
   const cause = toErrorRecord(createPausedError(run, describeRequest(first)));
-  const paused: RunRow = { ...run, status: "paused", error: cause };
-  return { ...base, run: paused, ...createEvent(at, claim, { type: "run.paused", cause }) };
+  const paused: RunRow = { ...run, status: "paused", error: cause, wakeAt: first.until };
+  const event = createEvent(at, claim, { type: "run.paused", cause });
+  return addWakeTimer({ ...base, run: paused, ...event }, claim.run);
 }
 
 function createEvent(

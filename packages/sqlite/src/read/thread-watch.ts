@@ -61,6 +61,7 @@ export class ThreadWatch {
   readonly #sql: ReturnType<typeof prepareStatements>;
   readonly #parts: ThreadWatchParts;
   readonly #listeners: Map<HintListener, readonly HintKind[] | undefined> = new Map();
+  #watched: Readonly<Record<HintKind, boolean>> = { input: false, change: false };
   #cancelPoll: (() => void) | undefined;
   #version = -1;
   /** Number of the last input, and time of the last change; undefined before the first read. */
@@ -81,17 +82,19 @@ export class ThreadWatch {
     // The same function may listen twice.
     const own: HintListener = (thread, kind) => listener(thread, kind);
     this.#listeners.set(own, kinds);
+    this.#updateWatched();
     this.#readQuietly(() => this.#readStart());
     this.#schedulePoll(pollMs);
     return () => {
       this.#listeners.delete(own);
+      this.#updateWatched();
       if (this.#listeners.size === 0) this.close();
     };
   }
 
-  /** Returns true if a listener waits for hints. */
-  isActive(): boolean {
-    return this.#listeners.size > 0;
+  /** Returns true if a listener waits for hints of this kind. */
+  isWatched(kind: HintKind): boolean {
+    return this.#watched[kind];
   }
 
   /** Reports a write of this store. */
@@ -102,14 +105,18 @@ export class ThreadWatch {
   /** Ends all polling. */
   close(): void {
     this.#listeners.clear();
+    this.#updateWatched();
     this.#cancelPoll?.();
     this.#cancelPoll = undefined;
     this.#lastInput = undefined;
     this.#lastChange = undefined;
   }
 
-  #wants(kind: HintKind): boolean {
-    return [...this.#listeners.values()].some((kinds) => kinds?.includes(kind) !== false);
+  /** Every commit asks for the kinds that listeners wait for. */
+  #updateWatched(): void {
+    const all = [...this.#listeners.values()];
+    const isWatched = (kind: HintKind): boolean => all.some((kinds) => kinds?.includes(kind) !== false);
+    this.#watched = { input: isWatched("input"), change: isWatched("change") };
   }
 
   #schedulePoll(delayMs: number): void {
@@ -140,7 +147,7 @@ export class ThreadWatch {
       this.#version = this.#sql.version.get() ?? -1;
       this.#lastInput = this.#sql.newestInput.get() ?? 0;
     }
-    if (this.#lastChange !== undefined || !this.#wants("change")) return;
+    if (this.#lastChange !== undefined || !this.#watched.change) return;
     this.#lastChange = this.#sql.newestChange.get() ?? 0;
     this.#findChanges(this.#lastChange);
   }

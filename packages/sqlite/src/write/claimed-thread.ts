@@ -1,5 +1,5 @@
 /** Threads owned by a store, with cached state of the file. */
-import type { Commit } from "@statewright/core/store";
+import type { Commit, InputCounts } from "@statewright/core/store";
 import type { GraphVersion, ThreadCipher } from "@statewright/store-kit";
 
 /** Thread owned by this store, with cached state of the file. */
@@ -24,6 +24,8 @@ export interface ClaimedThread {
   queued: number;
   messages: number;
   requests: number;
+  /** The numbers as of the last commit: most commits return the same object. */
+  inputs: InputCounts;
   /** Number of the last input that the numbers include; -1 when they must be read again. */
   input: number;
   /** True after a release that could not be written. */
@@ -65,6 +67,14 @@ export interface NamespaceState {
 
 /** Maximum number of cached namespaces per thread; the oldest entries are evicted. */
 const maxCachedNamespaces = 4_096;
+
+/** Returns the inputs that wait for the owner of a thread, as an object that never changes. */
+export function getInputs(claimed: ClaimedThread): InputCounts {
+  const { queued, messages, requests, inputs } = claimed;
+  if (inputs.queued !== queued || inputs.messages !== messages || inputs.requests !== requests)
+    claimed.inputs = { queued, messages, requests };
+  return claimed.inputs;
+}
 
 /** Discards the cached state of a namespace after a rollback. */
 export function forgetNamespace(thread: ClaimedThread, namespace: string): void {

@@ -283,6 +283,7 @@ export class Claims {
       messages: state.messages,
       requests: state.requests,
       input: state.input,
+      inputs: { queued: state.queued, messages: state.messages, requests: state.requests },
       isReleased: false,
       mayHaveTakenMessages: namespace?.hasTakenMessages === true,
       mayAwaitAnswers: run === undefined ? head !== undefined : run.status !== "done",

@@ -5,7 +5,13 @@ import type { Owner } from "../file/owner.ts";
 import type { Outbox } from "../outbox/outbox.ts";
 import type { Reader } from "../read/reader.ts";
 import type { Artifacts } from "./artifacts.ts";
-import { type ClaimedThread, cacheNamespace, type NamespaceState, type ThreadHead } from "./claimed-thread.ts";
+import {
+  type ClaimedThread,
+  cacheNamespace,
+  getInputs,
+  type NamespaceState,
+  type ThreadHead,
+} from "./claimed-thread.ts";
 import { advanceHead, type Fence, isRowUnchanged } from "./fence.ts";
 import type { Inbox } from "./inbox.ts";
 import { selectFold } from "./journal.ts";
@@ -59,8 +65,7 @@ export class Commits {
     claimed.head = newHead;
     if (commit.checkpoint !== undefined) claimed.hasGraph = true;
     cacheNamespace(claimed, state);
-    const { queued, messages, requests } = claimed;
-    return { queued, messages, requests };
+    return getInputs(claimed);
   }
 
   /** Reads the keys of a thread again after a rotation. */

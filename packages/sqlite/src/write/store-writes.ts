@@ -41,7 +41,7 @@ export function createStoreWrites(parts: StoreParts): StoreWrites {
   const { watch } = parts;
   const reportAfter = async <Value>(thread: string, kind: HintKind, write: Promise<Value>): Promise<Value> => {
     const value = await write;
-    if (watch.isActive()) watch.report(thread, kind);
+    if (watch.isWatched(kind)) watch.report(thread, kind);
     return value;
   };
   return {
@@ -51,7 +51,7 @@ export function createStoreWrites(parts: StoreParts): StoreWrites {
     commit: (commit, onCommitted) =>
       writes.commit(
         commit,
-        watch.isActive()
+        watch.isWatched("change") || commit.handledRequests !== undefined
           ? (failure, counts) => {
               onCommitted(failure, counts);
               if (failure !== undefined) return;

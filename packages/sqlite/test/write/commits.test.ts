@@ -219,7 +219,7 @@ describe("locked files", () => {
     }
     expect(observed).toEqual(["a1 store_locked"]);
     await expect(claim).rejects.toMatchObject({ code: "store_locked" });
-    expect([waited >= 30_000, waited < 31_000, longest]).toEqual([true, true, 250]);
+    expect([waited >= 30_000, waited < 31_000, longest]).toEqual([true, true, 32]);
     other.exec("COMMIT");
     queue(store, createSuperstep("a", a, 1), "again", observed);
     world.turn();

@@ -89,7 +89,7 @@ test("a long thread is deleted in pieces of bounded rows, between which other wr
   counts.push(countThreadRows());
   isWatched = true;
   let isDeleted = false;
-  const deleting = store.delete("t").then(() => {
+  const deleting = store.delete("t").finally(() => {
     isDeleted = true;
   });
   let claims = 0;

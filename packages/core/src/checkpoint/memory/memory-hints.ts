@@ -11,10 +11,19 @@ export interface MemoryHints {
   report(): void;
 }
 
+const hintKinds: readonly HintKind[] = ["input", "change"];
+
 /** Creates hints without listeners. */
 export function createMemoryHints(): MemoryHints {
   const listeners = new Map<HintListener, readonly HintKind[] | undefined>();
+  const watched: Record<HintKind, boolean> = { input: false, change: false };
   const changed: Record<HintKind, Set<string>> = { input: new Set(), change: new Set() };
+
+  /** Every commit asks for the kinds that listeners wait for. */
+  function updateWatched(): void {
+    const all = [...listeners.values()];
+    for (const kind of hintKinds) watched[kind] = all.some((kinds) => kinds?.includes(kind) !== false);
+  }
 
   function reportKind(kind: HintKind): void {
     const threads = [...changed[kind]];
@@ -28,10 +37,14 @@ export function createMemoryHints(): MemoryHints {
       // The same function may listen twice.
       const own: HintListener = (thread, kind) => listener(thread, kind);
       listeners.set(own, kinds);
-      return () => void listeners.delete(own);
+      updateWatched();
+      return () => {
+        listeners.delete(own);
+        updateWatched();
+      };
     },
     record: (thread, kind) => {
-      if (listeners.size > 0) changed[kind].add(thread);
+      if (watched[kind]) changed[kind].add(thread);
     },
     report: () => {
       if (changed.input.size > 0) reportKind("input");

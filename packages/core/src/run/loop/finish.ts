@@ -73,12 +73,12 @@ export async function finishPaused(
 ): Promise<RunResult<State>> {
   const cause = toRedactedRecord(session.env.redactor, breakpoint);
   const event = createFinalEvent(session.events, session.journal, { type: "run.paused", cause });
-  if (session.journal.saved !== undefined)
-    await awaitCommit(session.journal.saved, {
-      run: { ...toRunRow(session.position, session.env.world, "paused"), error: cause },
-      events: event.rows,
-      release: true,
-    });
+  const { saved } = session.journal;
+  if (saved !== undefined) {
+    const { wakeAt } = saved.thread;
+    const run = { ...toRunRow(session.position, session.env.world, "paused"), error: cause, wakeAt };
+    await awaitCommit(saved, { run, events: event.rows, release: true });
+  }
   event.emit();
   return { status: "paused", cause, ...toResultBase(session) };
 }

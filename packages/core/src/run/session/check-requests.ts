@@ -15,6 +15,8 @@ export interface RequestedRun {
   readonly pause: (reason: string) => void;
   /** Ids of the known pause requests of the run. */
   readonly pauseRequests: Set<string>;
+  /** Time at which the paused run continues by itself. */
+  wakeAt: number | undefined;
 }
 
 /** Returns the reason that a run shows for a request: that of the sender, or its kind and author. */
@@ -25,16 +27,15 @@ export function describeRequest({ kind, reason, by }: Pick<RunRequest, "kind" | 
 }
 
 /** Stops a run at work for a request: a cancel fires its signals at once, a pause waits for the next boundary. */
-export function applyRequest(
-  { abort, pause, pauseRequests }: Omit<RequestedRun, "run" | "world">,
-  request: RunRequest,
-): void {
+export function applyRequest(requested: Omit<RequestedRun, "run" | "world">, request: RunRequest): void {
+  const { abort, pause, pauseRequests } = requested;
   if (request.kind === "cancel") {
     abort.abort(new Error(describeRequest(request)));
     return;
   }
   if (pauseRequests.has(request.id)) return;
   pauseRequests.add(request.id);
+  requested.wakeAt = request.until;
   pause(describeRequest(request));
 }
 

@@ -372,6 +372,7 @@ async function loadSession(
       requests: claim.requests,
       arrivals: { version: claim.messages === 0 ? 0 : 1 },
       pauseRequests: new Set(),
+      wakeAt: undefined,
       pause: (reason) => (events.handle as RunHandle<unknown> | undefined)?.drain(reason),
       takenNamespaces: isOwnerLost(claim.previousOwner) ? new Set() : undefined,
       claimsOnCommit: opening.claimsOnCommit === true,

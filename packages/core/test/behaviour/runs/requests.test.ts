@@ -412,6 +412,40 @@ describe("pauseRun", () => {
     expect(await mine.requests("t")).toEqual([]);
   });
 
+  test("a run paused until a time is continued by an engine at that time, at work and at rest [PK11, SE7]", async () => {
+    const mine = memoryStore();
+    const world = createVirtualWorld();
+    const until = world.clock.now() + 60_000;
+    const { graph, hold } = createSlowGraph();
+    const handle = run(graph, { store: mine, thread: "work", world });
+    const dying = mine.peer();
+    run(graph, { store: dying, thread: "crashed", world });
+    await world.waitUntilIdle();
+    dying.crash();
+    await pauseRun(mine, { thread: "work", until, world });
+    await pauseRun(mine, { thread: "crashed", until, world });
+    hold.resolve();
+    expect((await handle.result).status).toBe("paused");
+    const host = engine({ store: mine, graphs: [graph], world });
+    await host.start();
+    await world.advance(59_000);
+    expect([await getStatus(mine, "work"), await getStatus(mine, "crashed")]).toEqual(["paused", "paused"]);
+    await world.advance(2_000);
+    expect([await getStatus(mine, "work"), await getStatus(mine, "crashed")]).toEqual(["done", "done"]);
+    expect(await mine.timers()).toEqual([]);
+    await host.stop();
+  });
+
+  test("a cancel of a run paused until a time removes its timer [PK11]", async () => {
+    const mine = memoryStore();
+    const graph = createAskingGraph();
+    await run(graph, { store: mine, thread: "t" }).result;
+    expect(await pauseRun(mine, { thread: "t", until: 9_000_000_000_000 })).toMatchObject({ status: "paused" });
+    expect(await mine.timers()).toHaveLength(1);
+    expect(await cancelRun(mine, { thread: "t" })).toMatchObject({ status: "cancelled" });
+    expect(await mine.timers()).toEqual([]);
+  });
+
   test("a cancel after a pause ends the paused run [PK11]", async () => {
     const mine = memoryStore();
     const world = createVirtualWorld();
@@ -435,6 +469,7 @@ describe("refused requests", () => {
     await expect(pauseRun(mine, { thread: "t", branch: "b" })).rejects.toMatchObject({ code: "unknown_branch" });
     await expect(cancelRun(mine, { thread: "t", reason: "" })).rejects.toMatchObject({ code: "invalid_option" });
     await expect(cancelRun(mine, { thread: "a b" })).rejects.toMatchObject({ code: "invalid_id" });
+    await expect(pauseRun(mine, { thread: "t", until: Number.NaN })).rejects.toMatchObject({ code: "invalid_option" });
     const misspelled = { thread: "t", why: "x" };
     await expect(cancelRun(mine, misspelled)).rejects.toMatchObject({ code: "invalid_option" });
     expect(await getStatus(mine)).toBe("waiting");

@@ -1,4 +1,5 @@
 import {
+  cancelRun,
   channel,
   defineGraph,
   defineState,
@@ -93,9 +94,8 @@ for (const { thread, branch, id, payload } of page) {
 }
 
 // cancel a waiting run
-const unwanted = resume(orders, { store, thread: "ann" });
-unwanted.cancel("the customer has left");
-console.log((await unwanted.result).status, (await listInterrupts(store)).length);
+const { status } = await cancelRun(store, { thread: "ann", reason: "the customer has left" });
+console.log(status, (await listInterrupts(store)).length);
 
 // move a thread to another file
 const archive = sqliteStore("archive.db");

@@ -87,6 +87,8 @@ export interface ActiveThread extends Sequence {
   readonly arrivals: Arrivals;
   /** Ids of the known pause requests of the run. */
   readonly pauseRequests: Set<string>;
+  /** Time at which a run paused by a request continues by itself. */
+  wakeAt: number | undefined;
   /** Stops the run at its next boundary. */
   readonly pause: (reason: string) => void;
   /** Namespaces loaded by this session since it claimed the thread of a dead or displaced owner; undefined for another claim. */
@@ -228,12 +230,11 @@ function writeCommit(saved: Persistence, parts: SessionWrite, onCommitted: (fail
   const { after, seq } = getSeqRange(parts) ?? { after: undefined, seq: saved.thread.durableSeq };
   const parents = encodeParentEffects(saved);
   const outbox = mayNotify(parts) ? listSessionNotices(saved, parts) : undefined;
-  const handledRequests = listHandledRequests(saved.thread, parts.run);
   saved.store.commit(
     {
       ...addWakeTimer(parts, saved.claim.run),
       ...(outbox === undefined ? {} : { outbox }),
-      ...(handledRequests === undefined ? {} : { handledRequests }),
+      handledRequests: listHandledRequests(saved.thread, parts.run),
       effects,
       artifacts:
         parents === undefined ? artifacts : joinArtifacts([artifacts, ...parents.map((each) => each.artifacts)]),
