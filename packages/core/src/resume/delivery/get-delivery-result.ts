@@ -17,8 +17,12 @@ export function createRefusal(error: unknown): DeliveryResult {
 }
 
 /** Returns an error without its stacks: results are stored by orchestrators. */
-function omitStack({ stack: _, cause, ...error }: ErrorRecord): ErrorRecord {
-  return { ...error, ...(cause === undefined ? {} : { cause: omitStack(cause) }) };
+function omitStack({ stack: _, cause, errors, ...error }: ErrorRecord): ErrorRecord {
+  return {
+    ...error,
+    ...(cause === undefined ? {} : { cause: omitStack(cause) }),
+    ...(errors === undefined ? {} : { errors: errors.map(omitStack) }),
+  };
 }
 
 /** Returns true for work that another process can do: the owner of the thread, or one with newer code. */
