@@ -34,7 +34,7 @@ test("a planted fault is detected, and the same copy without the fault passes", 
     const undo = applyMutant(bench, mutant);
     await runChild(file, ["40"], (line) => found.push(line));
     undo();
-    expect(found.join()).toMatch(/I2 .* happened 2 times/);
+    expect(found.join()).toMatch(/I2 .* happened \d times/);
     const clean: string[] = [];
     const { code } = await runChild(file, ["40"], (line) => clean.push(line));
     expect([code, clean]).toEqual([0, []]);
