@@ -25,8 +25,6 @@ export const pagesByPackage = {
     "serving-threads.md",
     "cancel-a-run.md",
     "deliver-work.md",
-    "deliver-work.md",
-    "cancel-a-run.md",
     "run-later.md",
     "several-engines.md",
     "notifications.md",
