@@ -8,6 +8,12 @@ import { type AsyncHook, createHook } from "node:async_hooks";
 const resourceTypes = /^(?:FSREQ\w*|\w*REQWRAP|\w*CONNECTWRAP|PROCESSWRAP|Timeout)$/;
 
 const pendingResources = new Map<number, object>();
+
+/** Pending timers by id: the number of timers in a row, each set by the timer before. */
+const chainLengths = new Map<number, number>();
+
+/** Longest row of timers that counts as work; a longer one is a poll without an end, such as that of a watched file. */
+const longestChain = 10;
 let hook: AsyncHook | undefined;
 
 /** Installs the async hook, once, for the rest of the test process. The hook tracks no promises. */
@@ -15,10 +21,14 @@ export function trackPendingWork(): void {
   if (hook !== undefined) return;
   const removeResource = (id: number): void => {
     pendingResources.delete(id);
+    chainLengths.delete(id);
   };
   const callbacks = {
-    init: (id: number, kind: string, _trigger: number, resource: object) => {
-      if (resourceTypes.test(kind)) pendingResources.set(id, resource);
+    init: (id: number, kind: string, trigger: number, resource: object) => {
+      if (!resourceTypes.test(kind)) return;
+      const length = kind === "Timeout" ? (chainLengths.get(trigger) ?? 0) + 1 : 0;
+      if (length > 0) chainLengths.set(id, length);
+      if (length <= longestChain) pendingResources.set(id, resource);
     },
     after: removeResource,
     destroy: removeResource,

@@ -119,3 +119,18 @@ test("virtual time advances until a promise settles, through nested timers, and 
   await expect(world.until(Promise.reject(new Error("failed")))).rejects.toThrow("failed");
   await expect(world.until(new Promise(() => undefined))).rejects.toThrow("no timer and no pending work is left");
 });
+
+test("a poll that sets its own timer again stops a virtual clock for its first timers only [SE7]", async () => {
+  const clock = virtualClock();
+  let polls = 0;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const poll = (): void => {
+    polls += 1;
+    timer = setTimeout(poll, 1);
+  };
+  poll();
+  await clock.advance(1_000);
+  clearTimeout(timer);
+  expect(polls).toBeGreaterThan(9);
+  expect(polls).toBeLessThan(100);
+});

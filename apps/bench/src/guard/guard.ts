@@ -1,7 +1,7 @@
 /**
  * Regression guard: allocation, bytes on disk and relative CPU time per unit of six hot paths, compared with recorded
  * values. CPU time is relative to a fixed piece of plain JavaScript in the same process. None of the three depends on
- * the machine.
+ * the machine. The counts of SQL statements have limits of their own.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { cpuUsage } from "node:process";
@@ -9,6 +9,7 @@ import { getHeapStatistics } from "node:v8";
 import type { Case, Work } from "../case.ts";
 import { createCases } from "../cases/all.ts";
 import { noPeers } from "../peers/langgraph.ts";
+import { countStatements, findCountRegressions } from "./count-statements.ts";
 import { runPlainWork } from "./plain-work.ts";
 
 /** Case of each path, and the number of units per round. */
@@ -52,7 +53,11 @@ export async function runGuard(args: readonly string[]): Promise<number> {
   }
   const recordedCosts: Costs = JSON.parse(readFileSync(recordFile, "utf8"));
   process.stdout.write(`${formatTable(current, recordedCosts)}\n`);
-  const regressions = findRegressions(current, recordedCosts);
+  const regressions = [
+    ...findRegressions(current, recordedCosts),
+    // Last, since the wrapped statements would slow the paths.
+    ...findCountRegressions(await countStatements()),
+  ];
   for (const line of regressions) process.stderr.write(`bench: ${line}\n`);
   return regressions.length > 0 ? 1 : 0;
 }

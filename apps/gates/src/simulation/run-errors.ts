@@ -20,6 +20,8 @@ export function isExcused(error: unknown, { faults, isCutOff }: PossibleCauses):
     case "unknown_interrupt":
       return hasCompetitors || storeFailed || faults.clock !== undefined;
     case "thread_busy":
+      // The process that handles a request of a run at rest holds the thread for a moment.
+      return hasCompetitors || storeFailed || (faults.drain ?? 0) + (faults.cancel ?? 0) > 0;
     case "thread_exists":
     case "unknown_thread":
     case "unknown_checkpoint":

@@ -1,5 +1,5 @@
 /** Execution of one simulation: a thread, its processes one after another, and the faults injected into them. */
-import { getState } from "@statewright/core";
+import { getState, isStatewrightError } from "@statewright/core";
 import type { Chance } from "@statewright/testing";
 import { ActiveRun, type AnswerKind, findNewestRun, type ProgramProcess } from "./active-run.ts";
 import { createLedger, type ExternalWorld, type Ledger } from "./external-world.ts";
@@ -237,11 +237,33 @@ export class Simulation {
         this.#scheduler.jumpWallClock(fault.ms);
         return;
       case "drain":
-        handle?.drain("the simulation drains");
+        if (this.#isEven()) handle?.drain("the simulation drains");
+        else this.#request("pause");
         return;
       case "cancel":
-        handle?.cancel("the simulation cancels");
+        if (this.#isEven()) handle?.cancel("the simulation cancels");
+        else this.#request("cancel");
     }
+  }
+
+  /** Half of the drains and cancels are requests of another process. */
+  #isEven(): boolean {
+    return this.#scheduler.ticks % 2 === 0;
+  }
+
+  /** Adds a request of the run of the branch; before the first commit there is none. */
+  #request(kind: "cancel" | "pause"): void {
+    const reason = `the simulation requests a ${kind}`;
+    const id = `request-${this.#scheduler.ticks}`;
+    const write = { thread: simulatedThread, branch: this.#branch, id, kind, reason, at: this.#scheduler.ticks };
+    this.#stores
+      .getReader()
+      .request(write)
+      .catch((error: unknown) => {
+        const codes = ["unknown_thread", "unknown_branch", "unknown_run"] as const;
+        if (codes.some((code) => isStatewrightError(error, code))) return;
+        this.#invariants.addViolation("I6", `a request was refused: ${describeError(error)}`);
+      });
   }
 
   /** Releases the thread of its living owner without the knowledge of the owner. */

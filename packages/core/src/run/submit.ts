@@ -35,7 +35,7 @@ export interface SubmittedRun {
  * Validates an input and puts a run into the queue of its thread, without running it: an engine with the graph starts
  * the run. A missing thread is created in the same write. Needs no context and no secrets: the engine has them. A
  * repeated call with the same `key` returns the existing run. With `at` or `debounce` the run is queued for a later
- * time, and is cancelled by `store.dequeue` like any queued run. Rejects with `invalid_input`, `graph_changed`,
+ * time, and `cancelRun` cancels it like any queued run. Rejects with `invalid_input`, `graph_changed`,
  * `key_reused` for a used key with another graph, input or metadata, `thread_busy` with `onBusy: "reject"`,
  * `unencodable_value`, `invalid_option`, `invalid_id`, and errors of the store.
  *

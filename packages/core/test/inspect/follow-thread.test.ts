@@ -513,3 +513,35 @@ test("a publisher whose snapshot fails at first is joined with its next frame [S
     "a snapshot could not be loaded; text arrives with its commit",
   );
 });
+
+test("a first follower never takes the end of an open message for the whole, beside a listener or a timeout [SE6]", async () => {
+  for (const other of ["listener", "idle timeout"]) {
+    const { store, world, speaker } = createTalk();
+    const graph = createAskingGraph(speaker.model, {}, other === "listener" ? {} : { node: { idleTimeoutMs: 60_000 } });
+    const handle = run(graph, { store, thread, world, input: createUserInput("Oslo?") });
+    if (other === "listener") handle.on(() => undefined);
+    await speaker.waitForRequest();
+    speaker.say("In Oslo ");
+    await world.waitUntilIdle();
+    const texts: string[] = [];
+    const reader = follow({ store, world }, { onEvent: (event) => texts.push(...listTexts([event])) });
+    const stop = new AbortController();
+    let text = "";
+    const reading = (async () => {
+      for await (const piece of streamMessageText(streamEvents({ store, thread, world, follow: stop.signal })))
+        text += piece;
+    })();
+    await world.waitUntilIdle();
+    speaker.say("it rains");
+    await world.waitUntilIdle();
+    expect(texts, other).toEqual(["[]"]);
+    speaker.finish();
+    await handle.result;
+    await world.waitUntilIdle();
+    await reader.stop();
+    stop.abort();
+    await reading;
+    expect(text).toBe("In Oslo it rains");
+    expect(reader.events.map(({ type }) => type)).toContain("message.completed");
+  }
+});

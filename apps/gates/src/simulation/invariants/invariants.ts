@@ -97,7 +97,7 @@ export class Invariants {
     this.#checkpoints.recordCommit(commit);
     this.#effects.recordCommit(commit);
     this.#answers.recordCommit(commit);
-    if (commit.run !== undefined) this.#checkAttempt(commit.run, commit.epoch);
+    if (commit.run !== undefined) this.#checkAttempt(commit.run, commit);
     if (commit.release !== true) return;
     this.#owner = undefined;
     if (!this.#canLoseResults()) this.#effects.checkRecorded(process, finishedCalls);
@@ -131,9 +131,10 @@ export class Invariants {
     };
   }
 
-  #checkAttempt({ id, attempt }: Pick<RunRow, "id" | "attempt">, epoch: number): void {
+  /** Each owner that continues a run counts an attempt; one that only handles a request continues nothing. */
+  #checkAttempt({ id, attempt }: Pick<RunRow, "id" | "attempt">, { epoch, handledRequests }: Commit): void {
     const before = this.#attempts.get(id);
-    const isResumed = before !== undefined && before.epoch !== epoch;
+    const isResumed = before !== undefined && before.epoch !== epoch && handledRequests === undefined;
     if (before !== undefined && attempt < before.attempt + (isResumed ? 1 : 0))
       this.addViolation("I10", `the run ${id} has attempt ${attempt} after ${before.attempt}`);
     this.#attempts.set(id, { attempt, epoch });

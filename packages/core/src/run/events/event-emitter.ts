@@ -29,7 +29,11 @@ export interface Sequence {
 export function emit(events: EventEmitter, body: RunEventBody, at?: Pick<EventPosition, "seq" | "at">): void {
   const { stream, sequence, branch, nesting } = events;
   if (at !== undefined) sequence.emittedSeq = at.seq;
-  if (!stream.hasReaders()) return;
+  if (!stream.hasReaders()) {
+    if (body.type === "message.delta" || body.type === "message.call_delta")
+      stream.skipDelta({ withinId: nesting?.id, messageId: body.messageId });
+    return;
+  }
   const place = at ?? { seq: sequence.emittedSeq, at: events.world.clock.now() };
   stream.emit(
     nesting === undefined

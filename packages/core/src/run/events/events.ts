@@ -86,6 +86,8 @@ export interface EventStream {
   readonly hasReaders: () => boolean;
   /** `durability` is `durable` for an event that the store holds under its own number. */
   readonly emit: (event: RunEvent, durability: "durable" | "transient") => void;
+  /** Notes a delta of a message that is not emitted, because the stream has no readers. */
+  readonly skipDelta: RelayPublisher["skip"];
   readonly subscribe: (reader: (event: RunEvent) => void) => () => void;
   /**
    * Iterates over events from now on, until the run ends or the loop is left. After the last event of a failed run, the
@@ -138,10 +140,11 @@ export function createEventStream(onReaderError: (error: unknown) => void, inspe
   const stream: EventStream = {
     hasReaders: () => readers.size > 0 || iterators.size > 0 || publisher?.isInUse() === true,
     emit: (event, durability) => {
-      if (publisher?.isInUse() === true) publisher.publish(event, durability);
+      publisher?.publish(event, durability);
       for (const iterator of iterators) iterator.push(event);
       for (const reader of readers) callReader(reader, event, onReaderError);
     },
+    skipDelta: (delta) => publisher?.skip(delta),
     subscribe,
     iterate: (options = {}) => {
       const iterator = new EventIterator(options, () => iterators.delete(iterator));

@@ -12,9 +12,23 @@ export interface PublishedRun extends Pick<RelayFrame, "run" | "branch" | "epoch
 /** Publisher of the events of a run. */
 export interface RelayPublisher {
   readonly isInUse: () => boolean;
-  /** Publishes an event. A durable event is sent as its number: readers load it from the store. */
+  /**
+   * Publishes an event. A durable event is sent as its number: readers load it from the store. While the relay is not
+   * in use, publishes nothing.
+   */
   readonly publish: (event: RunEvent, durability: "durable" | "transient") => void;
+  /**
+   * Notes a delta that is not published. The later deltas of its message are not published either, because readers
+   * would take the end of the text for the whole.
+   */
+  readonly skip: (delta: SkippedDelta) => void;
   readonly end: () => void;
+}
+
+/** Message of a delta that nobody has received. */
+interface SkippedDelta {
+  readonly withinId?: string | undefined;
+  readonly messageId: string;
 }
 
 /** Creates a publisher. Contract: an error of the relay is logged once and never reaches the run. */
@@ -26,6 +40,8 @@ export function createRelayPublisher(
   let index = 0;
   let newestSeq = seq;
   let hasFailed = false;
+  /** Unfinished messages with deltas that were not published. */
+  const skipped = new Set<string>();
 
   function send(parts: Pick<RelayFrame, "event" | "committed" | "ended">): void {
     index += 1;
@@ -37,17 +53,43 @@ export function createRelayPublisher(
     }
   }
 
+  /** Returns true for a delta of a skipped message; the end of a message ends its skipping. */
+  function isSkipped(event: RunEvent): boolean {
+    if (isDelta(event)) return skipped.has(toKey(event));
+    if (event.type === "message.retracted") skipped.delete(toKey(event));
+    else if (event.type === "message.completed")
+      skipped.delete(toKey({ withinId: event.withinId, messageId: event.message.id }));
+    return false;
+  }
+
   return {
     isInUse: () => relay.isInUse?.() !== false,
     publish: (event, durability) => {
       // Its changes are those of `step.committed`, which is durable.
       if (event.type === "transition.taken") return;
-      if (durability === "transient") return send({ event });
+      if (relay.isInUse?.() === false) {
+        if (isDelta(event)) skipped.add(toKey(event));
+        return;
+      }
+      if (skipped.size > 0 && isSkipped(event)) return;
+      // A transient event repeats the number of the newest durable event.
       newestSeq = Math.max(newestSeq, event.seq);
+      if (durability === "transient") return send({ event });
       send(event.type === "step.committed" ? { committed: event.withinId ?? "" } : {});
     },
+    skip: (delta) => void skipped.add(toKey(delta)),
     end: () => {
       if (index > 0) send({ ended: true });
     },
   };
+}
+
+function isDelta(
+  event: RunEvent,
+): event is Extract<RunEvent, { readonly type: "message.delta" | "message.call_delta" }> {
+  return event.type === "message.delta" || event.type === "message.call_delta";
+}
+
+function toKey({ withinId = "", messageId }: SkippedDelta): string {
+  return `${withinId} ${messageId}`;
 }

@@ -89,11 +89,7 @@ async function runSuperstep(session: Session): Promise<SuperstepEnd> {
   if (paused !== undefined) return { kind: "paused", cause: paused.cause };
   const fatal = finished.find(({ outcome }) => outcome.failure !== undefined)?.outcome.failure;
   try {
-    await commitStep(session, finished, {
-      startedAt,
-      failure: fatal,
-      planStarts: (result) => planStarts(session, finished, result),
-    });
+    await commitStep(session, finished, { startedAt, failure: fatal, planStarts });
   } catch (error) {
     if (isRouteError(error)) journalFinished(session, finished);
     else rejectOutcomes(session, finished, error);

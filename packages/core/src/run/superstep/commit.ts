@@ -18,13 +18,7 @@ import { createDurableEvent, type DurableEvent, type DurableEventBody } from "..
 import type { QueuedMessage } from "../session/inbox/inbox.ts";
 import { readOutput } from "../session/output.ts";
 import type { Journal } from "../session/parts/journal.ts";
-import {
-  awaitCommit,
-  type Persistence,
-  type PlannedStart,
-  type SessionWrite,
-  toRowKey,
-} from "../session/parts/persistence.ts";
+import { awaitCommit, type Persistence, type PlannedStart, toRowKey } from "../session/parts/persistence.ts";
 import { countSteps, getMachinePath, getTurns, type Position } from "../session/parts/position.ts";
 import type { Progress } from "../session/parts/progress.ts";
 import type { State, Write } from "../session/returns.ts";
@@ -129,7 +123,11 @@ export async function commitStep(
     readonly startedAt: number;
     readonly failure: ErrorRecord | undefined;
     /** Lists the starts of the next superstep that become durable with this one. */
-    readonly planStarts: (result: StepResult) => readonly PlannedStart[];
+    readonly planStarts: (
+      session: Session,
+      finished: readonly FinishedTask[],
+      result: StepResult,
+    ) => readonly PlannedStart[] | undefined;
   },
 ): Promise<void> {
   const { context } = session.env;
@@ -154,7 +152,7 @@ export async function commitStep(
     isFirst: false,
     inboxMessages: delivered,
     longTerm,
-    starts: failure === undefined ? planStarts(result) : [],
+    starts: failure === undefined ? planStarts(session, finished, result) : undefined,
     ...final,
   });
   if (session.position.nesting === undefined) session.inboxes.inbox.acknowledge(delivered);
@@ -187,7 +185,7 @@ interface CommitOptions {
   /** Interrupts that the commit closes. */
   readonly interrupts?: readonly InterruptRow[];
   /** Starts of the next superstep. */
-  readonly starts?: readonly PlannedStart[];
+  readonly starts?: readonly PlannedStart[] | undefined;
   /** Final run row and event: the commit releases the thread, and no next step starts here. */
   readonly final?: { readonly run: RunRow | undefined; readonly body?: DurableEventBody };
 }
@@ -424,31 +422,36 @@ export async function saveCheckpoint(
     release,
     ...interruptPart,
   };
-  await awaitSuperstep(saved, parts, options.starts ?? []);
+  const { starts } = options;
+  if (starts !== undefined) bufferStarts(saved, starts);
+  const durable = awaitCommit(saved, parts);
+  // Clear synchronously: effects recorded from here on belong to the next step.
+  saved.rows.clear();
+  if (starts !== undefined) durable.catch(() => dropStarts(saved, starts));
+  await durable;
+  if (starts !== undefined) planDurableStarts(saved, starts);
   saved.parent = row.id;
   if (position.nesting === undefined) saved.interrupts.clear();
   thread.bytes += row.bytes;
   return { ...numbers, row };
 }
 
-/** Commits a superstep, with the starts of the next one. */
-async function awaitSuperstep(saved: Persistence, parts: SessionWrite, starts: readonly PlannedStart[]): Promise<void> {
-  const keys = starts.map(({ row }) => toRowKey(row));
-  for (const [index, { row }] of starts.entries()) saved.pending.set(keys[index] ?? "", { row });
-  const durable = awaitCommit(saved, parts);
-  // Clear synchronously: effects recorded from here on belong to the next step.
-  saved.rows.clear();
-  try {
-    await durable;
-  } catch (error) {
-    // A refused superstep decides no call: no later commit may contain its starts.
-    for (const key of keys) saved.pending.delete(key);
-    throw error;
-  }
+/** Adds the starts of the next superstep to the commit of a superstep. */
+function bufferStarts({ pending }: Persistence, starts: readonly PlannedStart[]): void {
+  for (const { row } of starts) pending.set(toRowKey(row), { row });
+}
+
+/** Removes the starts of a refused superstep, which decides no call: no later commit may contain them. */
+function dropStarts({ pending }: Persistence, starts: readonly PlannedStart[]): void {
+  for (const { row } of starts) pending.delete(toRowKey(row));
+}
+
+/** Gives the durable starts to the calls of the next superstep. */
+function planDurableStarts({ rows, plannedStarts }: Persistence, starts: readonly PlannedStart[]): void {
   for (const start of starts) {
     const key = toRowKey(start.row);
-    saved.rows.set(key, start.row);
-    saved.plannedStarts.set(key, start);
+    rows.set(key, start.row);
+    plannedStarts.set(key, start);
   }
 }
 

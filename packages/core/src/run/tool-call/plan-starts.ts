@@ -23,25 +23,26 @@ import { listFirstCalls } from "./call-batches.ts";
 import { isProviderCall, listNodeMiddleware } from "./context.ts";
 import { getCallEffect } from "./tool-call.ts";
 
-/** Plans the starts of the tool calls that begin as soon as a superstep with this result is durable. */
+/**
+ * Plans the starts of the tool calls that begin as soon as a superstep with this result is durable; undefined for none.
+ */
 export function planStarts(
   session: Session,
   finished: readonly FinishedTask[],
   { tasks, state }: StepResult,
-): readonly PlannedStart[] {
+): readonly PlannedStart[] | undefined {
   const [task] = tasks;
   const node = task === undefined ? undefined : session.position.plan.nodes.get(task.node);
-  if (tasks.length !== 1 || task === undefined || node?.logic.answersCalls !== true) return noStarts;
+  if (tasks.length !== 1 || task === undefined || node?.logic.answersCalls !== true) return undefined;
   const [toolNode] = node.logic.listTools(node);
   const messages = state["messages"] as readonly Message[];
-  if (toolNode === undefined || node.policy.cache !== undefined || !mayCallOnce(toolNode, messages)) return noStarts;
-  if (mayStop(session, finished, task) || hasBeforeHook(session, toolNode)) return noStarts;
+  if (toolNode === undefined || node.policy.cache !== undefined || !mayCallOnce(toolNode, messages)) return undefined;
+  if (mayStop(session, finished, task) || hasBeforeHook(session, toolNode)) return undefined;
   const pending = listPendingCalls(messages).calls.filter((call) => !isFinalCall(toolNode, call));
-  if (pending.length > toolNode.maxCalls) return noStarts;
-  return listFirstCalls(toolNode, pending).flatMap((call) => planStart(session, toolNode, task, call) ?? []);
+  if (pending.length > toolNode.maxCalls) return undefined;
+  const starts = listFirstCalls(toolNode, pending).flatMap((call) => planStart(session, toolNode, task, call) ?? []);
+  return starts.length === 0 ? undefined : starts;
 }
-
-const noStarts: readonly PlannedStart[] = [];
 
 /** Returns false if no call of the last message runs a `once` tool, without a look at the whole conversation. */
 function mayCallOnce({ registry, initialTools }: ToolNode<never, never>, messages: readonly Message[]): boolean {

@@ -2,6 +2,7 @@
 
 import { virtualClock } from "@statewright/testing";
 import {
+  cancelRun,
   channel,
   defineGraph,
   defineState,
@@ -10,6 +11,8 @@ import {
   getState,
   listRuns,
   listSchedules,
+  pauseRun,
+  resume,
   run,
   START,
   schedule,
@@ -101,6 +104,27 @@ for (const [name, open] of places)
         Array.from({ length: 4 }, () => "done 1"),
       );
       expect(await store.timers()).toEqual([]);
+    });
+
+    test("cancels a delayed run by a request, and pauses another before its first node at its time [Y8, PK11]", async () => {
+      const { store, peer, world } = openPlace();
+      const later = { store, world, input: { word: "w" }, at: start + minuteMs } as const;
+      const cancelled = await submit(words, { ...later, thread: "t" });
+      const paused = await submit(words, { ...later, thread: "t" });
+      const other = peer();
+      const request = { thread: "t", world } as const;
+      expect((await cancelRun(other, { ...request, run: cancelled.run })).status).toBe("cancelled");
+      expect((await pauseRun(other, { ...request, run: paused.run })).status).toBe("requested");
+      const host = engine({ store, graphs: [words], world });
+      await host.start();
+      await world.advance(2 * minuteMs);
+      await host.stop();
+      expect((await listRuns(store)).map(({ id, status }) => [id, status])).toEqual([
+        [paused.run, "paused"],
+        [cancelled.run, "cancelled"],
+      ]);
+      expect([await store.requests("t"), await store.timers()]).toEqual([[], []]);
+      expect((await resume(words, { store, world, thread: "t" }).result).status).toBe("done");
     });
 
     test("keeps a delayed run through the death of its process, which starts in the next one [Y8, SE7]", async () => {
