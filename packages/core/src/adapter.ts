@@ -20,7 +20,7 @@ export {
 export { createPatternRedactor } from "./base/redaction/redact-patterns.ts";
 export { createGuardSchema } from "./base/schema.ts";
 export { systemWorld } from "./base/world.ts";
-export { toBranchPrefix } from "./checkpoint/branch-prefix.ts";
+export { toBranchPrefix } from "./checkpoint/thread-rules.ts";
 export { functionKind } from "./compile/kinds/function.ts";
 export { nodeKind } from "./compile/kinds/kinds.ts";
 export type { CallerContext, ContextMapping, NodeEngine, NodeKind, NodeTask } from "./define/graph.ts";

@@ -15,7 +15,6 @@ export { type ClaimableKind, type ClaimablePage, getClaimableKind } from "./chec
 export type { ClaimedRows } from "./checkpoint/claimed-rows.ts";
 export * as delayedRunRules from "./checkpoint/delayed-run.ts";
 export type { EventRow } from "./checkpoint/event.ts";
-export { listGraphVersions } from "./checkpoint/export/list-graph-versions.ts";
 export type {
   ArtifactExport,
   CheckpointExport,
@@ -125,6 +124,7 @@ export type {
 } from "./checkpoint/superstep.ts";
 export type { ThreadDetails } from "./checkpoint/thread-rules.ts";
 export * as threadRules from "./checkpoint/thread-rules.ts";
+export { listGraphVersions } from "./checkpoint/thread-rules.ts";
 export {
   type TimerChange,
   type TimerFilter,

@@ -9,7 +9,7 @@ import {
   type ToolCallBlock,
 } from "@statewright/core";
 import { finalCallName } from "@statewright/core/adapter";
-import { checkMessages } from "../context/check-messages.ts";
+import { checkMessages } from "./agent-input.ts";
 
 /**
  * Returns the reason for which a finished agent ended, read from its conversation: `answer`, `length` (output token

@@ -1,7 +1,7 @@
 /** Converts the input of an agent to messages. */
 
 import { listToolCalls, type Message, type MessageFile, StatewrightError, type World } from "@statewright/core";
-import { createId, systemWorld, toFileBlocks } from "@statewright/core/adapter";
+import { createId, invalidOption, systemWorld, toFileBlocks } from "@statewright/core/adapter";
 
 /** Text and files of a user message. */
 export interface AgentContent {
@@ -80,4 +80,11 @@ function createInputError(description: string): StatewrightError {
     what: `agent input: expected text, files or messages, got ${description}`,
     next: "Pass a text, { text, files }, or a list of messages",
   });
+}
+
+/** Throws `invalid_option` for a value that is no list of messages. */
+export function checkMessages(where: string, messages: unknown): void {
+  const isMessage = (each: unknown): boolean => typeof each === "object" && each !== null;
+  if (Array.isArray(messages) && messages.every(isMessage)) return;
+  throw invalidOption({ where, expected: "a list of messages", got: messages });
 }

@@ -13,7 +13,7 @@ import {
   type ToolSpec,
 } from "@statewright/core";
 import { checkFunction, checkOptions, invalidOption, listOptionNames, toSnakeCase } from "@statewright/core/adapter";
-import { checkMessages } from "../context/check-messages.ts";
+import { checkMessages } from "../agent/agent-input.ts";
 
 /** Handoff between two agents, as seen by a filter. */
 export interface HandoffInfo {

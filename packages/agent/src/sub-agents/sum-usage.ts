@@ -2,7 +2,7 @@
 
 import type { Message, Usage } from "@statewright/core";
 import { sumTokenCounts } from "@statewright/core/adapter";
-import { checkMessages } from "../context/check-messages.ts";
+import { checkMessages } from "../agent/agent-input.ts";
 
 /**
  * Sums the tokens of a conversation: assistant messages, their failed attempts, and sub-agents (usage of tool

@@ -1,9 +1,13 @@
 /** Rules for threads as rows of their own: creation, change of title and metadata, tenants. Shared by all stores. */
+import { StatewrightError } from "../base/errors.ts";
 import { checkId } from "../base/ids.ts";
 import { invalidOption } from "../base/invalid-option.ts";
 import { isData, isPlainObject, type JsonObject } from "../base/json.ts";
 import { checkChoice, checkNumber, checkOptions, listOptionNames, requireOneOf } from "../base/options.ts";
-import { type RunStatus, runStatuses } from "./checkpoint.ts";
+import type { Codec } from "../state/codec.ts";
+import { type CheckpointRow, type RunStatus, runStatuses } from "./checkpoint.ts";
+import { parseControl } from "./control.ts";
+import type { GraphVersion, ThreadExport } from "./export/thread-export.ts";
 import type { StatusCounts, ThreadPatch, ThreadRow, ThreadWrite } from "./store.ts";
 
 /** Fields of a thread that its creator sets; absent fields are not set. */
@@ -130,4 +134,86 @@ export function matchesSearch({ id, graph, metadata = {} }: ThreadRow, search: s
 /** Returns the counts of all statuses: the given ones, and 0 for the others. */
 export function toStatusCounts(counts: ReadonlyMap<RunStatus, number>): StatusCounts {
   return Object.fromEntries(runStatuses.map((status) => [status, counts.get(status) ?? 0])) as StatusCounts;
+}
+
+/** Lists the graph versions that the rows of a thread name, without duplicates: of its checkpoints and of its writer. */
+export function listGraphVersions({
+  namespaces,
+  writtenBy,
+}: Pick<ThreadExport, "namespaces" | "writtenBy">): readonly GraphVersion[] {
+  const versions = new Map<string, GraphVersion>();
+  if (writtenBy !== undefined) versions.set(toVersionKey(writtenBy), writtenBy);
+  for (const { checkpoints } of namespaces)
+    for (const { writtenBy: version } of checkpoints) versions.set(toVersionKey(version), version);
+  return [...versions.values()];
+}
+
+/** Returns a text that is equal for equal graph versions only. */
+export function toVersionKey({ graph, version, shape }: GraphVersion): string {
+  return JSON.stringify([graph, version, shape]);
+}
+
+/** Prefix of the ids that a branch makes, which keeps message and interrupt ids unique over the branches of a thread. */
+
+/** First branch of a thread. */
+const mainBranch = "main";
+
+/**
+ * Returns the prefix of message and interrupt ids made on a branch: its name and a dot, as in `b2.0:0:model`; empty for
+ * `main`. An id continues with a digit. Dots of the name are doubled, and a name that begins with a digit gets a
+ * leading dot: ids of two branches are never equal.
+ */
+export function toBranchPrefix(branch: string): string {
+  if (branch === mainBranch) return "";
+  return `${/^\d/.test(branch) ? "." : ""}${branch.replaceAll(".", "..")}.`;
+}
+
+/** Returns the id without the prefix of the branch. */
+export function removeBranchPrefix(id: string, branch: string): string {
+  const prefix = toBranchPrefix(branch);
+  return id.startsWith(prefix) ? id.slice(prefix.length) : id;
+}
+
+/**
+ * Throws `graph_changed` when another graph wrote this checkpoint, either the root graph of the thread or an inner
+ * graph.
+ */
+export function checkWriter(
+  { id: thread, graph: outermost }: Pick<ThreadRow, "id" | "graph">,
+  { id, branch, control }: Pick<CheckpointRow, "id" | "branch" | "control">,
+  codec: Codec,
+  { name }: { readonly name: string },
+): void {
+  if (!branch.includes("/")) {
+    checkThread({ id: thread, graph: outermost }, { name });
+    return;
+  }
+  const { caller } = parseControl(codec, { id, branch, control });
+  if (caller?.graph !== undefined && caller.graph !== name)
+    throw createInnerWriterError(thread, id, { ...caller, name });
+}
+
+function createInnerWriterError(
+  thread: string,
+  id: number,
+  { graph, nesting, name }: { readonly graph?: string; readonly nesting: string; readonly name: string },
+): StatewrightError {
+  return new StatewrightError("graph_changed", {
+    what: `checkpoint ${id} of thread "${thread}" was written by graph "${graph}" at "${nesting}"`,
+    next: "Read the checkpoint with that graph",
+    place: { graph: name, thread },
+  });
+}
+
+/** Throws `graph_changed` when a thread belongs to another graph. A thread without a run belongs to no graph yet. */
+export function checkThread(
+  { id: thread, graph: writer }: Pick<ThreadRow, "id" | "graph">,
+  { name }: { readonly name: string },
+): void {
+  if (writer === undefined || writer === name) return;
+  throw new StatewrightError("graph_changed", {
+    what: `thread "${thread}" was written by graph "${writer}"`,
+    next: `Use that graph; to read an inner graph "${name}", pass its position in nesting`,
+    place: { graph: name, thread },
+  });
 }

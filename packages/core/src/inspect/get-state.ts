@@ -3,12 +3,12 @@
 import { StatewrightError } from "../base/errors.ts";
 import { checkId } from "../base/ids.ts";
 import { checkCount, checkOptions, listOptionNames } from "../base/options.ts";
-import { checkWriter } from "../checkpoint/check-writer.ts";
 import type { CheckpointRow, RunRow, RunStatus } from "../checkpoint/checkpoint.ts";
 import { restoreState } from "../checkpoint/codec/saved-state.ts";
 import { parseControl } from "../checkpoint/control.ts";
 import { type InterruptRow, isOpen } from "../checkpoint/journal.ts";
 import type { ListedRunRow, Store } from "../checkpoint/store.ts";
+import { checkWriter } from "../checkpoint/thread-rules.ts";
 import type { Graph } from "../compile/graph.ts";
 import { checkGraphOption } from "../define/check-graph-option.ts";
 import { END } from "../define/edge.ts";

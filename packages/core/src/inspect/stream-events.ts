@@ -5,8 +5,8 @@ import { systemWorld, type World } from "../base/world.ts";
 import { createUnknownBranchError } from "../checkpoint/rules.ts";
 import type { Store } from "../checkpoint/store.ts";
 import { type EventView, isInView } from "../run/events/events.ts";
-import { getStoreRelay } from "../run/events/memory-relay.ts";
 import type { Relay } from "../run/events/relay.ts";
+import { getStoreRelay } from "../run/events/relay-publisher.ts";
 import type { RunEvent } from "../run/events/run-event.ts";
 import {
   checkCodecOption,

@@ -3,9 +3,9 @@
 import { checkId } from "../base/ids.ts";
 import { checkChoice, checkOptions, listOptionNames } from "../base/options.ts";
 import type { World } from "../base/world.ts";
-import { checkThread } from "../checkpoint/check-writer.ts";
 import type { ConversationMessageKind } from "../checkpoint/inbox-message.ts";
 import type { Store } from "../checkpoint/store.ts";
+import { checkThread } from "../checkpoint/thread-rules.ts";
 import type { Graph } from "../compile/graph.ts";
 import { getPlan } from "../compile/plan.ts";
 import { checkGraphOption } from "../define/check-graph-option.ts";

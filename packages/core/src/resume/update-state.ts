@@ -19,7 +19,6 @@ import type { GraphTypes } from "../define/graph.ts";
 import { programs } from "../run/begin.ts";
 import { createEventStream } from "../run/events/events.ts";
 import { announceUpdate } from "../run/queue.ts";
-import { assignMessageIds } from "../run/session/message-ids.ts";
 import {
   checkCodecOption,
   checkStoreOption,
@@ -31,6 +30,7 @@ import type { Persistence } from "../run/session/parts/persistence.ts";
 import { getErrorPlace, type Position } from "../run/session/parts/position.ts";
 import type { Progress } from "../run/session/parts/progress.ts";
 import type { RunEnvironment } from "../run/session/parts/run-environment.ts";
+import { assignMessageIds } from "../run/session/reduce-writes.ts";
 import { readReturn, type TaskOutcome } from "../run/session/returns.ts";
 import type { Session } from "../run/session/session.ts";
 import type { FinishedTask, StepResult } from "../run/session/step-result.ts";

@@ -15,7 +15,7 @@ import { type Codec, encodeWrapper } from "../state/codec.ts";
 import { describeRequest } from "./session/check-requests.ts";
 import type { DurableEventBody } from "./session/durable-event.ts";
 import { awaitDurable } from "./session/parts/persistence.ts";
-import { addWakeTimer } from "./session/timers/wake-timer.ts";
+import { addWakeTimer } from "./session/timers/timer-rows.ts";
 import { release } from "./task/open-session.ts";
 
 /** Thread with requests. */

@@ -8,9 +8,8 @@ import type { Plan } from "../compile/plan.ts";
 import type { Codec } from "../state/codec.ts";
 import { getProgram } from "./begin.ts";
 import type { RunResult } from "./session/options/options.ts";
-import { toPublicState } from "./session/output.ts";
 import type { State } from "./session/returns.ts";
-import { toOpenInterrupt } from "./session/run-row.ts";
+import { toOpenInterrupt, toPublicState } from "./session/run-row.ts";
 
 /** Dependencies of `loadRunOutcome`. */
 export interface OutcomeSource {

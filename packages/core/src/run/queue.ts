@@ -4,24 +4,26 @@
  */
 
 import { describeFailure, isStatewrightError, type StatewrightError, toErrorRecord } from "../base/errors.ts";
-import { checkThread } from "../checkpoint/check-writer.ts";
 import type { RunRow, RunStatus } from "../checkpoint/checkpoint.ts";
 import { inQueue } from "../checkpoint/delayed-run.ts";
 import type { InboxMessage } from "../checkpoint/inbox-message.ts";
 import type { ClaimMode } from "../checkpoint/previous-owner.ts";
 import type { RunRequest } from "../checkpoint/run-request.ts";
 import type { Claim, QueueWrite, Store } from "../checkpoint/store.ts";
+import { checkThread } from "../checkpoint/thread-rules.ts";
 import type { Graph } from "../compile/graph.ts";
 import { getPlan } from "../compile/plan.ts";
 import { beginRun, getProgram, programs } from "./begin.ts";
 import type { EventStream } from "./events/events.ts";
 import { finishRequestedRun } from "./finish-requested-run.ts";
 import { launch, type RunControls } from "./launch.ts";
+import { finishCancelled, finishPaused } from "./loop/finish.ts";
 import { finishPreempted } from "./loop/finish-preempted.ts";
 import { migrateQueuedInput } from "./loop/migrate-queued-input.ts";
+import { createDrainedError } from "./loop/run-supersteps.ts";
 import { loadRunOutcome, type OutcomeSource } from "./outcome.ts";
 import { subscribeToAbort } from "./session/abort.ts";
-import { applyRequest } from "./session/check-requests.ts";
+import { applyRequest, describeRequest } from "./session/check-requests.ts";
 import type { BreakpointOption, CommonOptions, RunHandle, RunResult } from "./session/options/options.ts";
 import type { Persistence } from "./session/parts/persistence.ts";
 import type { Position } from "./session/parts/position.ts";
@@ -37,9 +39,7 @@ import {
   toRunKey,
   type WaitingRun,
 } from "./session/thread-registry.ts";
-import { watchThread } from "./session/thread-watch.ts";
-import { createWatch } from "./session/watch-run.ts";
-import { startUnlessRequested } from "./start-unless-requested.ts";
+import { createWatch, watchThread } from "./session/thread-watch.ts";
 import {
   getCodec,
   getWorld,
@@ -686,4 +686,36 @@ function waitForTurn(
 /** Resolves the caller in this process that waits for a run which has left the queue. */
 export function leaveQueue(store: Store, run: RunRow): void {
   getThreadRegistry(store).waiting.get(toRunKey(run))?.detach();
+}
+
+/**
+ * Calls `work` unless the run has a request. A run that continues is cancelled or paused without running a node; a run
+ * that starts stops before its first node.
+ */
+export async function startUnlessRequested(
+  session: Session,
+  saved: Persistence,
+  work: () => Promise<RunResult<State>>,
+): Promise<RunResult<State>> {
+  if (saved.claim.requests === 0) return await work();
+  const requests = await listOwnRequests(saved);
+  for (const request of requests) applyRequest(saved.thread, request);
+  const [first] = requests;
+  if (first === undefined || saved.claim.run?.id !== saved.thread.run.id) return await work();
+  return session.signals.abort.signal.aborted
+    ? await finishCancelled(session)
+    : await finishPaused(session, createDrainedError(session.position, describeRequest(first)));
+}
+
+/** Lists the requests of the run. A store that fails here fails the first commit of the run too. */
+async function listOwnRequests({ store, thread: { run, world } }: Persistence): Promise<readonly RunRequest[]> {
+  try {
+    return (await store.requests(run.thread)).filter((request) => request.run === run.id);
+  } catch (error) {
+    world.log("warn", "the requests of a thread could not be read", {
+      thread: run.thread,
+      error: toErrorRecord(error),
+    });
+    return [];
+  }
 }

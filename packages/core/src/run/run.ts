@@ -29,8 +29,7 @@ import {
   waitInQueue,
 } from "./queue.ts";
 import { recoverRun } from "./recover-run.ts";
-import { parseBreakpoints, toSavedBreakpoints } from "./session/options/breakpoints.ts";
-import { checkRunOptions } from "./session/options/check-run-options.ts";
+import { checkRunOptions, parseBreakpoints, toSavedBreakpoints } from "./session/options/check-run-options.ts";
 import type { GraphCallOptions, RunHandle, RunOf, RunOptions, RunResult } from "./session/options/options.ts";
 import type { Journal } from "./session/parts/journal.ts";
 import type { Persistence } from "./session/parts/persistence.ts";
@@ -39,8 +38,8 @@ import { getErrorPlace } from "./session/parts/position.ts";
 import type { State, Write } from "./session/returns.ts";
 import type { Session } from "./session/session.ts";
 import { findActiveHandle, getThreadRegistry, toKeyedName } from "./session/thread-registry.ts";
+import { checkNoRemovals } from "./superstep/drain-inbox.ts";
 import { createMissingInputError, listUnsetChannels } from "./superstep/input.ts";
-import { checkNoRemovals } from "./superstep/input-messages.ts";
 import {
   getCodec,
   getWorld,

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Message } from "../../src/index.ts";
-import { appendMessages, hasAnyId, toSentMessages } from "../../src/state/message-index.ts";
+import { appendMessages, hasAnyId, toSentMessages } from "../../src/state/channel.ts";
 
 function message(id: string, isNoted: boolean): Message {
   const said = { role: "assistant", id, content: [{ type: "text", text: id }], finish: "stop" } as const;

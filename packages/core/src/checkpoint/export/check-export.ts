@@ -2,8 +2,8 @@
 import { checkId } from "../../base/ids.ts";
 import { isDelayed } from "../delayed-run.ts";
 import { isChildNamespace } from "../rules.ts";
+import { listGraphVersions, toVersionKey } from "../thread-rules.ts";
 import { toStartTimerId } from "../timer.ts";
-import { listGraphVersions, toVersionKey } from "./list-graph-versions.ts";
 import type { NamespaceExport, ThreadExport } from "./thread-export.ts";
 
 /** Highest checkpoint id in any store. */

@@ -22,18 +22,20 @@ import {
 import type { Claim, ClaimedRun, ClaimRequest, RunClaimRequest, TimerClaimRequest } from "../store.ts";
 import { checkParties, checkTenant, toThreadDetails } from "../thread-rules.ts";
 import type { TimerRow } from "../timer.ts";
-import { loadClaimedRows, toCheckpointRow } from "./memory-checkpoints.ts";
-import { saveOutline } from "./memory-export.ts";
-import { countInputs, listOpenRequests } from "./memory-requests.ts";
 import { hasUndeliveredEvent, type NumberedRun, toEffectiveRun } from "./memory-runs.ts";
 import { saveForSnapshots } from "./memory-snapshot.ts";
 import {
+  countInputs,
   createNamespace,
   createThread,
+  listOpenRequests,
+  loadClaimedRows,
   type Owner,
   type StoredNamespace,
+  saveOutline,
   type Thread,
   type Threads,
+  toCheckpointRow,
 } from "./memory-thread.ts";
 import { listTimers } from "./memory-timers.ts";
 

@@ -19,17 +19,19 @@ import {
 } from "../rules.ts";
 import type { InputCounts } from "../run-request.ts";
 import type { Commit } from "../store.ts";
-import { appendCheckpoint } from "./memory-checkpoints.ts";
-import { closeInterrupts, putInterrupt } from "./memory-interrupts.ts";
 import { addOutboxRow } from "./memory-outbox.ts";
-import { countInputs, handleRequests } from "./memory-requests.ts";
 import { findRunByKey } from "./memory-runs.ts";
 import {
+  appendCheckpoint,
+  closeInterrupts,
+  countInputs,
   createNamespace,
   getBranch,
   getLastCheckpointId,
+  handleRequests,
   type Owner,
   putArtifact,
+  putInterrupt,
   type StoredNamespace,
   type Thread,
   type Threads,

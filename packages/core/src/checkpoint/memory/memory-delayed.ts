@@ -4,10 +4,10 @@ import { isDelayed, releaseDelayedRun, replaceDelayedRun, toStartTimer } from ".
 import { checkDuePage, isUnfinishedRun } from "../rules.ts";
 import type { QueueWrite, Store } from "../store.ts";
 import { type TimerRow, toStartTimerId } from "../timer.ts";
-import { endRequests } from "./memory-requests.ts";
 import { findRunByKey } from "./memory-runs.ts";
 import { saveForSnapshots } from "./memory-snapshot.ts";
 import type { StoredNamespace, StoredRun, Thread, Threads } from "./memory-thread.ts";
+import { endRequests } from "./memory-thread.ts";
 import { changeTimer, listTimers } from "./memory-timers.ts";
 
 interface DelayedRun {

@@ -1,16 +1,16 @@
 /** Converts a thread of the memory store to a thread export and back. */
 
 import { isDelayed } from "../delayed-run.ts";
-import { listGraphVersions, toVersionKey } from "../export/list-graph-versions.ts";
-import type { ArtifactExport, GraphVersion, NamespaceExport, ThreadExport } from "../export/thread-export.ts";
+import type { ArtifactExport, NamespaceExport, ThreadExport } from "../export/thread-export.ts";
 import type { EffectRow } from "../journal.ts";
-import { toThreadDetails } from "../thread-rules.ts";
+import { listGraphVersions, toThreadDetails, toVersionKey } from "../thread-rules.ts";
 import {
   createNamespace,
   createThread,
   putArtifact,
   type StoredCheckpoint,
   type StoredNamespace,
+  saveOutline,
   type Thread,
   type ThreadArtifacts,
   type Threads,
@@ -107,12 +107,6 @@ export function insertThread(threads: Threads, exported: ThreadExport): void {
   thread.updatedAt = exported.updatedAt;
   for (const version of exported.outlines ?? []) saveOutline(threads, version, version.outline);
   threads.set(thread.id, thread);
-}
-
-/** Saves the outline of a graph version; keeps an outline that is saved already. */
-export function saveOutline({ outlines }: Threads, version: GraphVersion, outline: string | undefined): void {
-  const key = toVersionKey(version);
-  if (outline !== undefined && !outlines.has(key)) outlines.set(key, outline);
 }
 
 function insertNamespace(

@@ -4,9 +4,15 @@ import type { CheckpointRow } from "../checkpoint.ts";
 import type { InterruptRow } from "../journal.ts";
 import { createBusyError, type ForkedNamespace, resolveForkedNamespaces } from "../rules.ts";
 import type { BranchWrite } from "../store.ts";
-import { appendCheckpoint } from "./memory-checkpoints.ts";
-import { putInterrupt } from "./memory-interrupts.ts";
-import { createNamespace, getThread, type StoredCheckpoint, type Thread, type Threads } from "./memory-thread.ts";
+import {
+  appendCheckpoint,
+  createNamespace,
+  getThread,
+  putInterrupt,
+  type StoredCheckpoint,
+  type Thread,
+  type Threads,
+} from "./memory-thread.ts";
 
 export function forkBranch(threads: Threads, write: BranchWrite): CheckpointRow {
   checkId("thread", write.thread);

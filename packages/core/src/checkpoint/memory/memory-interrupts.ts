@@ -1,22 +1,9 @@
 /** Interrupts of the memory store. */
-import { type InterruptRow, isOpen, type OpenInterruptRow } from "../journal.ts";
-import { type ClosedInterrupts, checkFilter, hasMetadata, openInterruptFilterKeys } from "../rules.ts";
+import type { OpenInterruptRow } from "../journal.ts";
+import { checkFilter, hasMetadata, openInterruptFilterKeys } from "../rules.ts";
 import type { OpenInterruptFilter } from "../store.ts";
 import { matches } from "./memory-runs.ts";
-import { type StoredNamespace, selectThreads, type Thread, type Threads } from "./memory-thread.ts";
-
-export function putInterrupt(threads: Threads, namespace: StoredNamespace, row: InterruptRow): void {
-  const position = namespace.interrupts.get(row.id)?.position ?? ++threads.interruptCount;
-  namespace.interrupts.set(row.id, { row: { ...row, branch: namespace.name }, position });
-  if (isOpen(row)) namespace.awaited.add(row.id);
-  else namespace.awaited.delete(row.id);
-}
-
-/** Removes interrupts of a branch from the list of open interrupts. */
-export function closeInterrupts({ awaited, interrupts }: StoredNamespace, closed: ClosedInterrupts | undefined): void {
-  if (closed === undefined || awaited.size === 0) return;
-  for (const id of awaited) if (interrupts.get(id)?.row.step !== closed.exceptStep) awaited.delete(id);
-}
+import { selectThreads, type Thread, type Threads } from "./memory-thread.ts";
 
 /** Lists the open interrupts that match the filter, newest first. */
 export function listOpenInterrupts(threads: Threads, filter: OpenInterruptFilter): readonly OpenInterruptRow[] {

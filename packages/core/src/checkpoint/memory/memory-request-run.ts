@@ -3,9 +3,8 @@ import { isDelayed } from "../delayed-run.ts";
 import { checkRequestWrite, createUnknownRunError, decideRequest, toRunRequest } from "../request-rules.ts";
 import { isUnfinishedRun } from "../rules.ts";
 import type { RunRequest, RunRequestOutcome, RunRequestWrite } from "../run-request.ts";
-import { listOpenRequests } from "./memory-requests.ts";
 import { dequeueRun } from "./memory-runs.ts";
-import { getBranch, getThread, type StoredRun, type Thread, type Threads } from "./memory-thread.ts";
+import { getBranch, getThread, listOpenRequests, type StoredRun, type Thread, type Threads } from "./memory-thread.ts";
 
 /** Adds a request of a run. */
 export function requestRun(threads: Threads, write: RunRequestWrite): RunRequestOutcome {

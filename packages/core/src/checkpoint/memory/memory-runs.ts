@@ -25,14 +25,15 @@ import type {
 } from "../store.ts";
 import { checkParties, checkTenant, toStatusCounts, toThreadDetails } from "../thread-rules.ts";
 import { toStartTimerId } from "../timer.ts";
-import { saveOutline } from "./memory-export.ts";
-import { endRequests, listOpenRequests } from "./memory-requests.ts";
 import {
   createNamespace,
   createThread,
+  endRequests,
   getBranch,
+  listOpenRequests,
   type StoredNamespace,
   type StoredRun,
+  saveOutline,
   selectThreads,
   type Thread,
   type Threads,

@@ -8,38 +8,42 @@ import { checkChoice } from "../../base/options.ts";
 import { createMemoryLongTerm } from "../../long-term/memory-long-term.ts";
 import { checkVectors } from "../../long-term/rules.ts";
 import type { LongTermVectors } from "../../long-term/vectors.ts";
-import { toVersionKey } from "../export/list-graph-versions.ts";
 import { checkKeys, createBusyError, createClosedError, createThreadExistsError } from "../rules.ts";
 import type { HintKind, InputCounts } from "../run-request.ts";
 import type { ScheduleRow } from "../schedule.ts";
 import type { Commit, Ownership, Schedules, Store, StoreReads } from "../store.ts";
+import { toVersionKey } from "../thread-rules.ts";
 import type { TimerRow } from "../timer.ts";
 import { createCrashedError } from "./crashed-error.ts";
-import { listEvents, listHistory, loadChannels, toCheckpointRow } from "./memory-checkpoints.ts";
 import { claimRuns, claimThread, claimTimers } from "./memory-claims.ts";
 import { applyCommit, findMessage, listWaiting, postMessage } from "./memory-commit.ts";
 import { enqueueDueRuns, replaceDebounced } from "./memory-delayed.ts";
 import { insertThread, toThreadExport } from "./memory-export.ts";
 import { forkBranch } from "./memory-fork.ts";
-import { createMemoryHints } from "./memory-hints.ts";
 import { listOpenInterrupts } from "./memory-interrupts.ts";
 import { createOutboxAccess, deleteOutboxOfThread } from "./memory-outbox.ts";
 import { requestRun } from "./memory-request-run.ts";
-import { countInputs, listOpenRequests } from "./memory-requests.ts";
 import { pruneMemoryThread } from "./memory-retention.ts";
 import { countRuns, dequeueRun, enqueueRun, findRun, listClaimable, listRuns, matches } from "./memory-runs.ts";
 import { listSchedules, putSchedule } from "./memory-schedules.ts";
 import { readSnapshot, type SavedThreads, saveForSnapshots, type ThreadSource } from "./memory-snapshot.ts";
 import { listNamespaces, listTimeline } from "./memory-supersteps.ts";
 import {
+  countInputs,
   createArtifactAccess,
+  createMemoryHints,
   createMemoryOutbox,
   findNamespace,
   getThread,
+  listEvents,
+  listHistory,
+  listOpenRequests,
+  loadChannels,
   type Owner,
   requireThread,
   type Thread,
   type Threads,
+  toCheckpointRow,
 } from "./memory-thread.ts";
 import { countThreads, listBranches, listThreads, patchThread, putThread, toThreadRow } from "./memory-thread-list.ts";
 import { listTimers } from "./memory-timers.ts";

@@ -3,8 +3,8 @@ import type { CheckpointRow } from "../checkpoint.ts";
 import { checkSuperstepPage, getReducedStep, isChildNamespace, isNamespaceWithin } from "../rules.ts";
 import type { CheckpointWithDeltas } from "../store.ts";
 import type { EffectSummaryRow, NamespaceSummary, SuperstepPage, SuperstepRow, TimelineEntry } from "../superstep.ts";
-import { toCheckpointRow } from "./memory-checkpoints.ts";
 import type { StoredCheckpoint, StoredNamespace, Thread } from "./memory-thread.ts";
+import { toCheckpointRow } from "./memory-thread.ts";
 
 /** Lists supersteps and durable events of a thread, by sequence number. */
 export function listTimeline(thread: Thread | undefined, page: SuperstepPage): readonly TimelineEntry[] {

@@ -8,25 +8,30 @@ import {
   matchesArtifactFilter,
   sliceRange,
 } from "../../tool/artifacts/artifact.ts";
-import type { RunRow } from "../checkpoint.ts";
+import type { ChannelRows } from "../channel-rows.ts";
+import type { CheckpointRow, DeltaRow, RunRow } from "../checkpoint.ts";
+import type { ClaimedRows } from "../claimed-rows.ts";
 import type { EventRow } from "../event.ts";
 import type { GraphVersion, PrunedRange } from "../export/thread-export.ts";
 import type { InboxMessage } from "../inbox-message.ts";
-import type { EffectRow, InterruptRow } from "../journal.ts";
+import { type EffectRow, type InterruptRow, isOpen } from "../journal.ts";
 import type { OutboxRow } from "../outbox.ts";
+import { isHandledBy } from "../request-rules.ts";
 import {
+  type ClosedInterrupts,
   checkFilter,
   checkRange,
   createUnknownBranchError,
+  createUnknownCheckpointError,
   createUnknownThreadError,
+  isBase,
   isChildNamespace,
 } from "../rules.ts";
-import type { RunRequest } from "../run-request.ts";
+import type { HintKind, HintListener, InputCounts, RunRequest, WatchOptions } from "../run-request.ts";
 import type { ScheduleRow } from "../schedule.ts";
-import type { CheckpointWithDeltas, Ownership } from "../store.ts";
-import type { ThreadDetails } from "../thread-rules.ts";
+import type { CheckpointWithDeltas, CheckpointWrite, Commit, Ownership, Store, StoredEvent } from "../store.ts";
+import { type ThreadDetails, toVersionKey } from "../thread-rules.ts";
 import type { TimerRow } from "../timer.ts";
-import type { MemoryHints } from "./memory-hints.ts";
 
 export interface Owner {
   alive: boolean;
@@ -291,4 +296,205 @@ export function putArtifact(artifacts: ThreadArtifacts, { row, body }: ArtifactW
 
 function createThreadArtifacts(): ThreadArtifacts {
   return { rows: [], bodies: new Map() };
+}
+
+export function appendCheckpoint(
+  thread: Thread,
+  namespace: StoredNamespace,
+  { row, deltas }: CheckpointWrite,
+  writtenBy: GraphVersion,
+): void {
+  const bases = deltas.map((delta) => ({ ...delta, base: isBase(delta) }));
+  const saved = { checkpoint: { ...row, branch: namespace.name, deltas: bases }, writtenBy, namespace };
+  namespace.checkpoints.push(saved);
+  thread.checkpoints.set(row.id, saved);
+  thread.namespaces.set(namespace.name, namespace);
+  thread.checkpoint = row.id;
+}
+
+/** Lists the checkpoints of a branch and its ancestors, newest first. */
+export function listHistory(
+  thread: Thread | undefined,
+  page: Parameters<Store["history"]>[1],
+): readonly CheckpointWithDeltas[] {
+  checkFilter("history", page, ["branch", "before"]);
+  const { before = Number.POSITIVE_INFINITY } = page;
+  return listCheckpoints(findNamespace(thread, page.branch))
+    .filter((checkpoint) => checkpoint.id < before)
+    .slice(0, page.limit);
+}
+
+/** Returns the channels at a checkpoint. Throws `unknown_checkpoint`. */
+export function loadChannels(thread: Thread | undefined, id: string, checkpoint: number): readonly ChannelRows[] {
+  const found = thread?.checkpoints.get(checkpoint);
+  if (found === undefined) throw createUnknownCheckpointError(id, checkpoint);
+  return toChannelRows(listChanges(found.namespace, checkpoint));
+}
+
+/** Lists the checkpoints of all namespaces and the durable events, by sequence number. */
+export function listEvents(thread: Thread | undefined, page: Parameters<Store["events"]>[1]): readonly StoredEvent[] {
+  checkFilter("events", page, ["after", "from"]);
+  const checkpoints = [...(thread?.checkpoints.values() ?? [])].map(({ checkpoint }) => ({ checkpoint }));
+  const durableEvents = (thread?.events ?? []).map((durableEvent) => ({ durableEvent }));
+  const getSeq = (event: StoredEvent): number =>
+    "durableEvent" in event ? event.durableEvent.seq : event.checkpoint.seq;
+  return [...checkpoints, ...durableEvents]
+    .filter((event) => getSeq(event) > page.after)
+    .sort((one, other) => getSeq(one) - getSeq(other))
+    .slice(0, page.limit);
+}
+
+export function toCheckpointRow(checkpoint: CheckpointWithDeltas | undefined): CheckpointRow | undefined {
+  if (checkpoint === undefined) return undefined;
+  const { deltas: _, ...row } = checkpoint;
+  return row;
+}
+
+/** Lists all checkpoints from the head of a namespace back through its ancestors, newest first. */
+function listCheckpoints(namespace: StoredNamespace | undefined): readonly CheckpointWithDeltas[] {
+  const found: CheckpointWithDeltas[] = [];
+  let until = Number.POSITIVE_INFINITY;
+  for (let each = namespace; each !== undefined; until = each.from ?? 0, each = each.origin) {
+    for (const { checkpoint } of each.checkpoints.toReversed()) if (checkpoint.id <= until) found.push(checkpoint);
+  }
+  return found;
+}
+
+/** Lists the changes up to a checkpoint, newest first, including deltas retained from pruned ranges. */
+function listChanges(
+  namespace: StoredNamespace,
+  checkpoint: number,
+): readonly { readonly deltas: readonly DeltaRow[] }[] {
+  const found: { readonly id: number; readonly deltas: readonly DeltaRow[] }[] = [...listCheckpoints(namespace)];
+  let until = checkpoint;
+  for (
+    let each: StoredNamespace | undefined = namespace;
+    each !== undefined;
+    until = Math.min(until, each.from ?? 0), each = each.origin
+  ) {
+    const retained = each.prunedRanges.flatMap(({ deltas }) => deltas).filter((delta) => delta.checkpoint <= until);
+    for (const { checkpoint: id, ...delta } of retained) found.push({ id, deltas: [delta] });
+  }
+  return found.filter(({ id }) => id <= checkpoint).sort((one, other) => other.id - one.id);
+}
+
+function toChannelRows(newestFirst: readonly { readonly deltas: readonly DeltaRow[] }[]): readonly ChannelRows[] {
+  const rows = new Map<string, DeltaRow[]>();
+  for (const { deltas } of newestFirst) {
+    for (const delta of deltas) {
+      const known = rows.get(delta.channel) ?? [];
+      if (known[0]?.base !== true) rows.set(delta.channel, [delta, ...known]);
+    }
+  }
+  return [...rows].map(([channel, deltas]) => ({ channel, deltas: deltas.map(({ kind, text }) => ({ kind, text })) }));
+}
+
+/** Loads the rows of the newest checkpoint of a claimed branch. */
+export function loadClaimedRows(
+  thread: Thread,
+  { effects, interrupts }: StoredNamespace,
+  { id, step }: CheckpointRow,
+): ClaimedRows {
+  return {
+    state: loadChannels(thread, thread.id, id),
+    effects: [...(effects.get(step)?.values() ?? [])],
+    interrupts: [...interrupts.values()].map(({ row }) => row),
+    isOnlyBranch: [...thread.namespaces.keys()].filter((name) => !isChildNamespace(name)).length === 1,
+  };
+}
+
+/** Lists the requests that are not handled. */
+export function listOpenRequests({ requests }: Pick<Thread, "requests">): readonly RunRequest[] {
+  return requests.filter(({ handled }) => handled !== true);
+}
+
+/** Handles the requests that a commit handles: a request with a key stays, marked as handled. */
+export function handleRequests(thread: Thread, commit: Commit): void {
+  if (thread.requests.length > 0) endRequests(thread, (request) => isHandledBy(commit, request));
+}
+
+/** Removes the open requests that `isHandled` selects: a request with a key stays, marked as handled. */
+export function endRequests(thread: Thread, isHandled: (request: RunRequest) => boolean): void {
+  thread.requests = thread.requests.flatMap((request): readonly RunRequest[] => {
+    if (request.handled === true || !isHandled(request)) return [request];
+    return request.key === undefined ? [] : [{ ...request, handled: true }];
+  });
+}
+
+/** Returns the inputs that wait for the owner of a thread. */
+export function countInputs(thread: Thread | undefined): InputCounts {
+  if (thread === undefined) return { queued: 0, messages: 0, requests: 0 };
+  const { queued, messages, requests } = thread;
+  return { queued, messages, requests: requests.length === 0 ? 0 : listOpenRequests({ requests }).length };
+}
+
+/** Listeners of a store, and the changes since the last report. */
+export interface MemoryHints {
+  /** Calls the listener for each change of these kinds, until the returned function is called. */
+  watch(listener: HintListener, options?: WatchOptions): () => void;
+  /** Records a change; reported by `report`. */
+  record(thread: string, kind: HintKind): void;
+  /** Reports the recorded changes, each thread and kind once. */
+  report(): void;
+}
+
+const hintKinds: readonly HintKind[] = ["input", "change"];
+
+/** Creates hints without listeners. */
+export function createMemoryHints(): MemoryHints {
+  const listeners = new Map<HintListener, readonly HintKind[] | undefined>();
+  const watched: Record<HintKind, boolean> = { input: false, change: false };
+  const changed: Record<HintKind, Set<string>> = { input: new Set(), change: new Set() };
+
+  /** Every commit asks for the kinds that listeners wait for. */
+  function updateWatched(): void {
+    const all = [...listeners.values()];
+    for (const kind of hintKinds) watched[kind] = all.some((kinds) => kinds?.includes(kind) !== false);
+  }
+
+  function reportKind(kind: HintKind): void {
+    const threads = [...changed[kind]];
+    changed[kind].clear();
+    for (const thread of threads)
+      for (const [listener, kinds] of [...listeners]) if (kinds?.includes(kind) !== false) listener(thread, kind);
+  }
+
+  return {
+    watch: (listener, { kinds } = {}) => {
+      // The same function may listen twice.
+      const own: HintListener = (thread, kind) => listener(thread, kind);
+      listeners.set(own, kinds);
+      updateWatched();
+      return () => {
+        listeners.delete(own);
+        updateWatched();
+      };
+    },
+    record: (thread, kind) => {
+      if (watched[kind]) changed[kind].add(thread);
+    },
+    report: () => {
+      if (changed.input.size > 0) reportKind("input");
+      if (changed.change.size > 0) reportKind("change");
+    },
+  };
+}
+
+export function putInterrupt(threads: Threads, namespace: StoredNamespace, row: InterruptRow): void {
+  const position = namespace.interrupts.get(row.id)?.position ?? ++threads.interruptCount;
+  namespace.interrupts.set(row.id, { row: { ...row, branch: namespace.name }, position });
+  if (isOpen(row)) namespace.awaited.add(row.id);
+  else namespace.awaited.delete(row.id);
+}
+
+/** Removes interrupts of a branch from the list of open interrupts. */
+export function closeInterrupts({ awaited, interrupts }: StoredNamespace, closed: ClosedInterrupts | undefined): void {
+  if (closed === undefined || awaited.size === 0) return;
+  for (const id of awaited) if (interrupts.get(id)?.row.step !== closed.exceptStep) awaited.delete(id);
+}
+
+/** Saves the outline of a graph version; keeps an outline that is saved already. */
+export function saveOutline({ outlines }: Threads, version: GraphVersion, outline: string | undefined): void {
+  const key = toVersionKey(version);
+  if (outline !== undefined && !outlines.has(key)) outlines.set(key, outline);
 }

@@ -1,7 +1,8 @@
 /** Journal rows and interrupts of a branch from a step on, including the inner graphs. */
-import { removeBranchPrefix } from "../../checkpoint/branch-prefix.ts";
+
 import type { EffectRow, InterruptRow } from "../../checkpoint/journal.ts";
 import { isNamespaceWithin } from "../../checkpoint/rules.ts";
+import { removeBranchPrefix } from "../../checkpoint/thread-rules.ts";
 import { type BranchPart, listBranchParts } from "./list-timeline.ts";
 import { splitNamespace } from "./superstep-summary.ts";
 import type { ThreadReader } from "./thread-reader.ts";

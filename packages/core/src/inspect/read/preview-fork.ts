@@ -3,10 +3,10 @@
 import { type ErrorRecord, isStatewrightError, toErrorRecord } from "../../base/errors.ts";
 import { deepFreeze } from "../../base/json.ts";
 import { checkCount } from "../../base/options.ts";
-import { checkWriter } from "../../checkpoint/check-writer.ts";
 import type { CheckpointRow } from "../../checkpoint/checkpoint.ts";
 import { isInFlight } from "../../checkpoint/journal.ts";
 import type { Store } from "../../checkpoint/store.ts";
+import { checkWriter } from "../../checkpoint/thread-rules.ts";
 import type { Graph } from "../../compile/graph.ts";
 import type { GraphTypes } from "../../define/graph.ts";
 import { applyForkUpdate } from "../../resume/fork.ts";

@@ -1,11 +1,11 @@
 /** Context of one delivery: serving options, the caller of each run, and what the delivery has done so far. */
 import { isStatewrightError, StatewrightError, toErrorRecord } from "../../base/errors.ts";
 import type { World } from "../../base/world.ts";
+import { followStoreClock } from "../../base/world.ts";
 import type { RunRow } from "../../checkpoint/checkpoint.ts";
 import type { Store } from "../../checkpoint/store.ts";
 import type { Graph } from "../../compile/graph.ts";
 import type { CallerWithStore } from "../../run/queue.ts";
-import { followStoreClock } from "../../run/task/follow-store-clock.ts";
 import { getWorld } from "../../run/task/open-session.ts";
 import { createHost, listVersions, type ServingOptions } from "../serving.ts";
 import type { Delivery, DeliveryBase } from "./delivery.ts";

@@ -2,7 +2,7 @@
 import { toWellFormedData } from "../../base/well-formed.ts";
 import { afterCallsKey } from "../../compile/kinds/tools.ts";
 import type { AssistantMessage, FinishReason, Message, ToolCallBlock } from "../../model/message.ts";
-import { normalizeRawArgs } from "../../model/normalize-raw-args.ts";
+import { normalizeRawArgs } from "../../model/message.ts";
 import { inDoubtKey } from "../../tool/policy/approval.ts";
 
 /** Tool call without an answer. Its id is unique among the calls of its message. */

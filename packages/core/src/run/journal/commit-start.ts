@@ -7,7 +7,6 @@ import type { World } from "../../base/world.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
 import { type EffectRow, isInFlight } from "../../checkpoint/journal.ts";
 import type { Journal } from "../session/parts/journal.ts";
-import { trackOnceEffect } from "../session/parts/once-effects.ts";
 import {
   type ActiveThread,
   commitEffect,
@@ -16,6 +15,7 @@ import {
   recordEffect,
   toJournalKey,
   toRowKey,
+  trackOnceEffect,
 } from "../session/parts/persistence.ts";
 import type { Position } from "../session/parts/position.ts";
 import { isSuspension } from "../session/preemption.ts";

@@ -5,17 +5,20 @@
  * A list is complete: from the first attempt to the current attempt as the last entry. An entry with an error or an end
  * is closed.
  */
+
 import { type ErrorRecord, isStatewrightError } from "../../base/errors.ts";
 import {
   attemptDisplaced,
   attemptStopped,
   type EffectAttempt,
   type EffectRow,
+  type EffectUsage,
   isInFlight,
   processDied,
 } from "../../checkpoint/journal.ts";
-import type { Usage } from "../../model/message.ts";
+import type { AssistantMessage, Usage } from "../../model/message.ts";
 import { getModelFailureKind } from "../../model/model-failure.ts";
+import { countedFields } from "../../model/sum-token-counts.ts";
 import { isToolError } from "../../tool/definition/tool-error.ts";
 import { type Persistence, recordEffect, recordLater } from "../session/parts/persistence.ts";
 import { isSuspension, Preemption } from "../session/preemption.ts";
@@ -177,4 +180,27 @@ export function closeLoadedAttempts(saved: Persistence): void {
     const attempts = Math.max(row.attempts, closed.attemptLog?.length ?? 0);
     recordLater(saved, { row: { ...closed, attempts }, encode: undefined, onCommitted: undefined });
   }
+}
+
+/** Returns the tokens of a reply with the fallback model that answered; undefined when no count is known. */
+export function toEffectUsage({
+  usage,
+  answeredBy,
+}: Pick<AssistantMessage, "usage" | "answeredBy">): EffectUsage | undefined {
+  const known = toKnownUsage(usage);
+  return known === undefined || answeredBy === undefined ? known : { ...known, model: answeredBy };
+}
+
+/** Returns the known token counts: finite numbers ≥ 0. Undefined without any. A tool may report anything as its usage. */
+export function toKnownUsage(usage: Usage | null | undefined): Usage | undefined {
+  if (usage === undefined || usage === null) return undefined;
+  const known: { -readonly [Count in keyof Usage]: Usage[Count] } = {};
+  let hasCount = false;
+  for (const field of countedFields) {
+    const count = usage[field];
+    if (typeof count !== "number" || !(count >= 0) || !Number.isFinite(count)) continue;
+    known[field] = count;
+    hasCount = true;
+  }
+  return hasCount ? known : undefined;
 }

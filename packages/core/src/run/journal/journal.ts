@@ -16,7 +16,7 @@ import type { Task } from "../../checkpoint/checkpoint.ts";
 import type { EffectRow, EffectUsage } from "../../checkpoint/journal.ts";
 import { plainCodec } from "../../state/codec.ts";
 import type { ArtifactWrite } from "../../tool/artifacts/artifact.ts";
-import { type EventEmitter, emit } from "../events/event-emitter.ts";
+import { type EventEmitter, emit } from "../events/events.ts";
 import type { Journal } from "../session/parts/journal.ts";
 import { formatNestingPath, type Nesting } from "../session/parts/nesting.ts";
 import { type Persistence, recordEffect, toJournalKey, toRowKey } from "../session/parts/persistence.ts";

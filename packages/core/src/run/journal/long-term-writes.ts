@@ -23,7 +23,7 @@ import { getTaskPlace, type Position } from "../session/parts/position.ts";
 import type { TaskOutcome } from "../session/returns.ts";
 import type { TaskScope } from "../session/scope.ts";
 import type { FinishedTask } from "../session/step-result.ts";
-import { createAuxiliaryRow, getAuxiliaryTaskId } from "./auxiliary-row.ts";
+import { createAuxiliaryRow, getAuxiliaryTaskId } from "./ledger.ts";
 
 /** Creates the long-term store for the body of a task. */
 export function createTaskLongTerm(

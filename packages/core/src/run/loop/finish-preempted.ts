@@ -12,7 +12,7 @@ import { type InterruptRow, isOpen } from "../../checkpoint/journal.ts";
 import { START } from "../../define/edge.ts";
 import type { Codec } from "../../state/codec.ts";
 import type { Delta } from "../../state/delta.ts";
-import { listUnfinishedEntries } from "../journal/ledger-rows.ts";
+import { listUnfinishedEntries } from "../journal/ledger.ts";
 import { collectChanges } from "../journal/long-term-writes.ts";
 import { loadPreviousState } from "../migration/previous-state.ts";
 import type { RunResult } from "../session/options/options.ts";

@@ -12,13 +12,12 @@ import {
 } from "../../base/errors.ts";
 import type { RunRow } from "../../checkpoint/checkpoint.ts";
 import { type InterruptRow, isOpen } from "../../checkpoint/journal.ts";
-import { emit } from "../events/event-emitter.ts";
+import { emit } from "../events/events.ts";
 import { collectUnsavedOutcomes, retainOutcomes } from "../journal/unsaved-outcomes.ts";
 import { createFinalEvent, type DurableEvent } from "../session/durable-event.ts";
 import type { RunResult } from "../session/options/options.ts";
 import type { Journal } from "../session/parts/journal.ts";
-import { hasNoRoom } from "../session/parts/once-effects.ts";
-import { awaitCommit, type SessionWrite } from "../session/parts/persistence.ts";
+import { awaitCommit, hasNoRoom, type SessionWrite } from "../session/parts/persistence.ts";
 import { getErrorPlace, type Position } from "../session/parts/position.ts";
 import type { Progress } from "../session/parts/progress.ts";
 import { redactError, toRedactedRecord } from "../session/redact-error.ts";

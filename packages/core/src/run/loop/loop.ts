@@ -3,22 +3,20 @@
  * or was cancelled.
  */
 import type { InterruptRow } from "../../checkpoint/journal.ts";
-import { emit } from "../events/event-emitter.ts";
+import { emit } from "../events/events.ts";
 import { findGraphIncompatibilities } from "../migration/compatibility.ts";
 import { graphMigrator } from "../migration/migrate.ts";
 import type { GivenAnswers, Program } from "../migration/program.ts";
 import { graphReader, restoreGraphPosition } from "../migration/thread-snapshot.ts";
-import { createFinalEvent } from "../session/durable-event.ts";
+import { createFinalEvent, recordContinuation } from "../session/durable-event.ts";
 import type { RunResult } from "../session/options/options.ts";
-import { readOutput } from "../session/output.ts";
 import { awaitCommit, isLostClaim, type Persistence } from "../session/parts/persistence.ts";
 import type { State } from "../session/returns.ts";
-import { toResultBase, toRunRow } from "../session/run-row.ts";
+import { readOutput, toResultBase, toRunRow } from "../session/run-row.ts";
 import type { Session } from "../session/session.ts";
 import { disarmTimers } from "../session/timers/interrupt-timers.ts";
 import { resumeTasks } from "../superstep/commit.ts";
 import { applyInput, parseInputWrites } from "../superstep/input.ts";
-import { recordContinuation } from "../superstep/start-event.ts";
 import { isUnfinished, release } from "../task/open-session.ts";
 import { finishCancelled, finishOnError, finishPaused, finishWaiting } from "./finish.ts";
 import { resolvePreemption } from "./resolve-preemption.ts";

@@ -16,10 +16,10 @@ import { toJsonSchema } from "../../tool/definition/model-tool.ts";
 import { inDoubtKey, type StepInDoubtAnswer, stepInDoubtAnswer } from "../../tool/policy/approval.ts";
 import { getAnswerSchema, type InterruptDeclaration, parseExpiry } from "../../tool/policy/interrupt.ts";
 import { readPayload } from "../conversation/interrupt-payload.ts";
-import { emit } from "../events/event-emitter.ts";
-import { createAuxiliaryRow } from "../journal/auxiliary-row.ts";
+import { emit } from "../events/events.ts";
 import { type DoubtAnswer, decodeOutcome, type EffectDoubt, type RecordedOutcome } from "../journal/decide-effect.ts";
 import { createIdempotencyKey, recordFailure, runRecordedEffect } from "../journal/journal.ts";
+import { createAuxiliaryRow } from "../journal/ledger.ts";
 import {
   createStepLongTerm,
   createTaskLongTerm,
@@ -32,7 +32,7 @@ import { parseQuestion, type Question, toGenerated } from "../model-call/generat
 import { callModel } from "../model-call/model-call.ts";
 import { replyReview } from "../model-call/reply-review.ts";
 import { emitCustomEvent } from "../session/custom-event.ts";
-import { createBodyBreakpoint } from "../session/options/breakpoints.ts";
+import { createBodyBreakpoint } from "../session/options/check-run-options.ts";
 import type { Journal } from "../session/parts/journal.ts";
 import { type Persistence, recordEffect, taskKey, toRowKey } from "../session/parts/persistence.ts";
 import { getErrorPlace, getInterruptIdPrefix, getTaskPlace, type Position } from "../session/parts/position.ts";

@@ -4,10 +4,10 @@
  */
 
 import { type ErrorPlace, StatewrightError } from "../../base/errors.ts";
-import { checkThread } from "../../checkpoint/check-writer.ts";
 import type { CheckpointRow, RunRow } from "../../checkpoint/checkpoint.ts";
 import { restoreState } from "../../checkpoint/codec/saved-state.ts";
 import { parseControl } from "../../checkpoint/control.ts";
+import { checkThread } from "../../checkpoint/thread-rules.ts";
 import type { MachineState } from "../../compile/durable-machine.ts";
 import { createAnsweredError } from "../conversation/answered-error.ts";
 import { type ActorTree, getDefinition, restoreActorTree } from "../kernel/actor-tree.ts";
@@ -15,8 +15,8 @@ import type { Delivery } from "../migration/program.ts";
 import { isWriter } from "../migration/resolve-version.ts";
 import { type EventMessage, getEventKey, postEvent } from "../session/inbox/event-inbox.ts";
 import type { DeliveredEvent, RunResult } from "../session/options/options.ts";
-import { toPublicState } from "../session/output.ts";
 import type { State } from "../session/returns.ts";
+import { toPublicState } from "../session/run-row.ts";
 import { checkEvent, type MachineAnswers, parseMachineAnswers } from "./machine-answers.ts";
 
 /**

@@ -2,7 +2,7 @@
 import { type InterruptRow, isOpen } from "../../checkpoint/journal.ts";
 import { toJsonSchema } from "../../tool/definition/model-tool.ts";
 import { inDoubtKey } from "../../tool/policy/approval.ts";
-import { emit } from "../events/event-emitter.ts";
+import { emit } from "../events/events.ts";
 import { listAcceptedTypes } from "../kernel/actor-tree.ts";
 import { awaitCommit } from "../session/parts/persistence.ts";
 import { getInterruptIdPrefix } from "../session/parts/position.ts";

@@ -6,8 +6,14 @@ import type { CheckpointRow, RunRow } from "../../checkpoint/checkpoint.ts";
 import { isOpen } from "../../checkpoint/journal.ts";
 import type { MachineState } from "../../compile/durable-machine.ts";
 import { END } from "../../define/edge.ts";
-import { type EventEmitter, emit } from "../events/event-emitter.ts";
-import { describeCheckpoint, describeStep, describeUnsavedStep, noCheckpoint } from "../events/events.ts";
+import {
+  describeCheckpoint,
+  describeStep,
+  describeUnsavedStep,
+  type EventEmitter,
+  emit,
+  noCheckpoint,
+} from "../events/events.ts";
 import type { RecordedOutcome } from "../journal/decide-effect.ts";
 import {
   type ActorTree,
@@ -18,7 +24,7 @@ import {
   type Macrostep,
   type StepTime,
 } from "../kernel/actor-tree.ts";
-import { createDurableEvent, type DurableEvent } from "../session/durable-event.ts";
+import { createDurableEvent, createStartEvent, type DurableEvent } from "../session/durable-event.ts";
 import { getEventKey, type QueuedEvent } from "../session/inbox/event-inbox.ts";
 import { countSteps, getErrorPlace, type Position } from "../session/parts/position.ts";
 import { toRedactedRecord } from "../session/redact-error.ts";
@@ -26,7 +32,6 @@ import { toRunRow } from "../session/run-row.ts";
 import type { Session } from "../session/session.ts";
 import { allocateEventPlace, type EventNumbers, saveCheckpoint } from "../superstep/commit.ts";
 import { type FinishedPromise, inspectTurn } from "../superstep/inspect-run.ts";
-import { createStartEvent } from "../superstep/start-event.ts";
 import { carryRows, createActorError } from "./machine-effect.ts";
 
 /** Session parts that a macrostep changes. */

@@ -6,10 +6,10 @@
 import { describeThrown, StatewrightError } from "../../base/errors.ts";
 import { deepFreeze, describeValue, isPlainObject } from "../../base/json.ts";
 import { describeIssues } from "../../base/schema.ts";
-import { removeBranchPrefix } from "../../checkpoint/branch-prefix.ts";
 import type { Control, Task } from "../../checkpoint/checkpoint.ts";
 import { createInitialState } from "../../checkpoint/codec/saved-state.ts";
 import { type InterruptRow, isOpen, isStartInDoubt } from "../../checkpoint/journal.ts";
+import { removeBranchPrefix } from "../../checkpoint/thread-rules.ts";
 import { createExecutingValue } from "../../compile/compile-machine.ts";
 import { describeMigration, type Migration } from "../../compile/migration.ts";
 import { getPlan, type Plan } from "../../compile/plan.ts";

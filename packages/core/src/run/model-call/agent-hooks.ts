@@ -6,7 +6,7 @@ import { deepFreeze, isPlainObject } from "../../base/json.ts";
 import type { AgentEndCheck } from "../../define/agent-turn.ts";
 import type { AgentEnd, AssistantMessage, Message } from "../../model/message.ts";
 import type { Middleware } from "../../tool/policy/middleware.ts";
-import { emit } from "../events/event-emitter.ts";
+import { emit } from "../events/events.ts";
 import { runRecordedEffect } from "../journal/journal.ts";
 import { collectHookChanges } from "../journal/long-term-writes.ts";
 import { createMessageId } from "../session/parts/position.ts";

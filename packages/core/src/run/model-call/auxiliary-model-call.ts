@@ -17,16 +17,15 @@ import type { Model, ModelFailure, ModelReply } from "../../model/model.ts";
 import { getModelFailureKind } from "../../model/model-failure.ts";
 import { type AnyModel, isAnyModel } from "../../model/model-source.ts";
 import type { AuxiliaryCall, Middleware } from "../../tool/policy/middleware.ts";
-import { emit } from "../events/event-emitter.ts";
-import { toEffectUsage } from "../journal/effect-usage.ts";
+import { emit } from "../events/events.ts";
+import { toEffectUsage } from "../journal/effect-attempts.ts";
 import { runRecordedEffect } from "../journal/journal.ts";
 import { claimHookKey } from "../journal/step-keys.ts";
 import { getErrorPlace } from "../session/parts/position.ts";
 import { createAttemptKey, notifyFailedAttempt, notifyPreviousAttempts } from "./failed-attempt-hooks.ts";
-import { findPreviousAttempts } from "./failed-attempts.ts";
 import type { HookPass } from "./hook-pass.ts";
 import type { MessageStream } from "./message-stream.ts";
-import { createModelAttempts } from "./model-attempts.ts";
+import { createModelAttempts, findPreviousAttempts } from "./model-attempts.ts";
 import { createBeforeRequest } from "./request-hooks.ts";
 
 /** Stream of calls that are no part of the conversation. */

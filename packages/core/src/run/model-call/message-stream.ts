@@ -6,8 +6,8 @@ import type { Task } from "../../checkpoint/checkpoint.ts";
 import type { FailedAttempt } from "../../model/message.ts";
 import { type AssistantMessage, getMessageText } from "../../model/message.ts";
 import type { ModelDelta } from "../../model/model.ts";
-import type { EventEmitter } from "../events/event-emitter.ts";
-import { emit } from "../events/event-emitter.ts";
+import type { EventEmitter } from "../events/events.ts";
+import { emit } from "../events/events.ts";
 
 /** The stream of one message across all requests for that message. */
 export interface MessageStream {

@@ -18,8 +18,8 @@ import type { Model, ModelReply, ModelRequest, ModelTool } from "../../model/mod
 import { type AnyModel, isAnyModel } from "../../model/model-source.ts";
 import type { Middleware } from "../../tool/policy/middleware.ts";
 import { dedupeCallIds } from "../conversation/pending-calls.ts";
-import { type EventEmitter, emit } from "../events/event-emitter.ts";
-import { toEffectUsage } from "../journal/effect-usage.ts";
+import { type EventEmitter, emit } from "../events/events.ts";
+import { toEffectUsage } from "../journal/effect-attempts.ts";
 import { runRecordedEffect } from "../journal/journal.ts";
 import { collectHookChanges } from "../journal/long-term-writes.ts";
 import { countTurn, createMessageId, type Position } from "../session/parts/position.ts";
@@ -35,14 +35,18 @@ import {
 } from "./advertised-tools.ts";
 import { runAfterAgentHooks, runBeforeAgentHooks } from "./agent-hooks.ts";
 import { createAttemptKey, notifyFailedAttempt, notifyPreviousAttempts } from "./failed-attempt-hooks.ts";
-import { findPreviousAttempts, type PreviousAttempts } from "./failed-attempts.ts";
 import { createFilteredStream } from "./filtered-stream.ts";
 import type { HookPass } from "./hook-pass.ts";
 import { createEndingMessage, createHookPass, recordLongTermChanges, releaseReservations } from "./hook-runtime.ts";
 import { addWriteList, applyHookWrites } from "./hook-writes.ts";
 import { createMessageStream } from "./message-stream.ts";
 import { checkReply } from "./model-attempt.ts";
-import { createModelAttempts, type ModelAttempts } from "./model-attempts.ts";
+import {
+  createModelAttempts,
+  findPreviousAttempts,
+  type ModelAttempts,
+  type PreviousAttempts,
+} from "./model-attempts.ts";
 import {
   applyAfterModel,
   applyBeforeModel,

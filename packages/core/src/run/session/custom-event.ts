@@ -4,7 +4,7 @@ import { ignoreRejections } from "../../base/ignore-rejections.ts";
 import { invalidOption } from "../../base/invalid-option.ts";
 import type { Json } from "../../base/json.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
-import { emit } from "../events/event-emitter.ts";
+import { emit } from "../events/events.ts";
 import { getErrorPlace } from "./parts/position.ts";
 import type { Session } from "./session.ts";
 import { validateEncodable } from "./validate-writes.ts";

@@ -4,11 +4,15 @@
  */
 
 import type { EventRow } from "../../checkpoint/event.ts";
+import type { InterruptRow } from "../../checkpoint/journal.ts";
+import { isOwnerLost } from "../../checkpoint/previous-owner.ts";
+import type { TimerChange } from "../../checkpoint/timer.ts";
 import { encodeWrapper } from "../../state/codec.ts";
-import { type EventEmitter, emit } from "../events/event-emitter.ts";
+import { type EventEmitter, emit } from "../events/events.ts";
 import type { RunEventBody } from "../events/run-event.ts";
 import type { Journal } from "./parts/journal.ts";
-import type { Persistence } from "./parts/persistence.ts";
+import { awaitCommit, type Persistence } from "./parts/persistence.ts";
+import type { Session } from "./session.ts";
 
 /** Body of a durable event without a checkpoint. */
 export type DurableEventBody = Extract<
@@ -63,4 +67,38 @@ function createEventRow(
 export function createFinalEvent(events: EventEmitter, journal: Journal, body: DurableEventBody): DurableEvent {
   events.sequence.nextSeq = events.sequence.durableSeq + 1;
   return createDurableEvent(events, journal, body);
+}
+
+type StartSession = Pick<Session, "position" | "events" | "journal">;
+
+/** Creates the event `run.started`. */
+export function createStartEvent({ position: { run, plan }, events, journal }: StartSession): DurableEvent {
+  const claim = journal.saved?.claim;
+  const before = claim?.writtenBy;
+  const isOtherVersion = before !== undefined && (before.version !== plan.graph.version || before.shape !== plan.shape);
+  return createDurableEvent(events, journal, {
+    type: "run.started",
+    run: run.id,
+    thread: run.thread,
+    branch: run.branch,
+    graph: run.graph,
+    attempt: run.attempt,
+    recovered: (claim !== undefined && isOwnerLost(claim.previousOwner)) || claim?.run?.status === "running",
+    ...(isOtherVersion ? { writtenBy: { version: before.version, shape: before.shape } } : {}),
+  });
+}
+
+/** Records in the store, then emits, that a run continues with these answered interrupts. */
+export async function recordContinuation(
+  session: StartSession,
+  {
+    interrupts,
+    timers,
+  }: { readonly interrupts: readonly InterruptRow[]; readonly timers: readonly TimerChange[] | undefined },
+): Promise<void> {
+  const { saved } = session.journal;
+  const event = createStartEvent(session);
+  if (saved !== undefined)
+    await awaitCommit(saved, { run: session.position.run, interrupts, timers, events: event.rows });
+  event.emit();
 }

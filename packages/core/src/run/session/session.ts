@@ -1,9 +1,8 @@
 /** Session: the run of one process on one branch of a thread, in parts. A function takes the parts that it uses. */
 import type { Task } from "../../checkpoint/checkpoint.ts";
-import type { EventEmitter } from "../events/event-emitter.ts";
+import type { EventEmitter } from "../events/events.ts";
 import type { EventInbox } from "./inbox/event-inbox.ts";
-import type { Inbox } from "./inbox/inbox.ts";
-import type { InboxBuffer } from "./inbox/inbox-buffer.ts";
+import type { Inbox, InboxBuffer } from "./inbox/inbox.ts";
 import type { Journal } from "./parts/journal.ts";
 import type { Position } from "./parts/position.ts";
 import type { Progress } from "./parts/progress.ts";

@@ -7,6 +7,11 @@ import { toErrorRecord } from "../../base/errors.ts";
 import type { World } from "../../base/world.ts";
 import type { InputCounts } from "../../checkpoint/run-request.ts";
 import type { Store } from "../../checkpoint/store.ts";
+import { checkPreemption } from "./check-preemption.ts";
+import { checkRequests } from "./check-requests.ts";
+import type { Inbox } from "./inbox/inbox.ts";
+import type { Persistence } from "./parts/persistence.ts";
+import type { Session } from "./session.ts";
 
 /** A thread at work. */
 export interface WatchedThread {
@@ -114,5 +119,38 @@ async function countInputs(store: Store, entries: readonly WatchedThread[]): Pro
     }
   } catch (error) {
     first.world.log("warn", "the inputs of threads could not be counted", { error: toErrorRecord(error) });
+  }
+}
+
+/** Creates the watch of a run. */
+export function createWatch({ inboxes }: Pick<Session, "inboxes">, { thread, store }: Persistence): WatchedThread {
+  const { inbox, events } = inboxes;
+  return {
+    thread: thread.run.thread,
+    world: thread.world,
+    onHint: () => {
+      thread.arrivals.version += 1;
+    },
+    onInputs: ({ queued, messages, requests }) => {
+      if (queued > 0) void checkPreemption(thread, store);
+      if (requests > 0) void checkRequests(thread, store);
+      // Senders of this process have notified the run.
+      if (messages === 0 || store.local === true) return;
+      thread.arrivals.version += 1;
+      events.notifyArrival();
+      void notifySteering(thread, inbox);
+    },
+  };
+}
+
+/** Reads the inbox, and ends waits of tools for a steering message. Never rejects. */
+async function notifySteering({ run, world }: Persistence["thread"], inbox: Inbox): Promise<void> {
+  if (!inbox.mayHaveMessages()) return;
+  try {
+    const steering = (await inbox.listMessages()).filter(({ kind }) => kind === "steer");
+    if (steering.length > 0) inbox.notifyArrival(steering.map(({ id }) => id));
+  } catch (error) {
+    const fields = { thread: run.thread, error: toErrorRecord(error) };
+    world.log("warn", "inbox messages could not be read", fields);
   }
 }

@@ -8,21 +8,31 @@ import type { InterruptRow } from "../../checkpoint/journal.ts";
 import { END, START } from "../../define/edge.ts";
 import type { LongTermChange } from "../../long-term/rows.ts";
 import { encodeWrapper } from "../../state/codec.ts";
-import { type EventEmitter, emit } from "../events/event-emitter.ts";
-import { describeCheckpoint, describeStep, describeUnsavedStep, noCheckpoint } from "../events/events.ts";
+import {
+  describeCheckpoint,
+  describeStep,
+  describeUnsavedStep,
+  type EventEmitter,
+  emit,
+  noCheckpoint,
+} from "../events/events.ts";
 import type { EventPosition, Transition } from "../events/run-event.ts";
 import { listOrphanEntries } from "../journal/ledger.ts";
 import { collectChanges } from "../journal/long-term-writes.ts";
 import type { Snapshot, Step } from "../kernel/kernel.ts";
-import { createDurableEvent, type DurableEvent, type DurableEventBody } from "../session/durable-event.ts";
+import {
+  createDurableEvent,
+  createStartEvent,
+  type DurableEvent,
+  type DurableEventBody,
+} from "../session/durable-event.ts";
 import type { QueuedMessage } from "../session/inbox/inbox.ts";
-import { readOutput } from "../session/output.ts";
 import type { Journal } from "../session/parts/journal.ts";
 import { awaitCommit, type Persistence, type PlannedStart, toRowKey } from "../session/parts/persistence.ts";
 import { countSteps, getMachinePath, getTurns, type Position } from "../session/parts/position.ts";
 import type { Progress } from "../session/parts/progress.ts";
 import type { State, Write } from "../session/returns.ts";
-import { toRunRow } from "../session/run-row.ts";
+import { readOutput, toRunRow } from "../session/run-row.ts";
 import type { Lineage, Session } from "../session/session.ts";
 import type { FinishedTask, StepResult } from "../session/step-result.ts";
 import { disarmTimers } from "../session/timers/interrupt-timers.ts";
@@ -31,7 +41,6 @@ import { validateStep } from "../session/validate-writes.ts";
 import { drainInbox } from "./drain-inbox.ts";
 import { cacheFinalState } from "./final-state-cache.ts";
 import { inspectTransition } from "./inspect-run.ts";
-import { createStartEvent } from "./start-event.ts";
 import { reduceResults, reduceSuperstep } from "./superstep.ts";
 
 /** Writes the checkpoint that starts a run or an inner graph, together with the run row. */

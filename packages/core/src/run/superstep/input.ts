@@ -9,15 +9,14 @@ import type { Plan } from "../../compile/plan.ts";
 import { START } from "../../define/edge.ts";
 import { overwrite } from "../../state/channel.ts";
 import type { Codec } from "../../state/codec.ts";
-import { assignMessageIds } from "../session/message-ids.ts";
 import type { Position } from "../session/parts/position.ts";
+import { assignMessageIds } from "../session/reduce-writes.ts";
 import { readUpdate, type State, type Write } from "../session/returns.ts";
 import type { Session } from "../session/session.ts";
 import { validateStep, validateWrites } from "../session/validate-writes.ts";
 import { cancelUnansweredCalls, mergeCancelledWrites } from "./cancel-pending-calls.ts";
 import { commitInput, hasToolTask } from "./commit.ts";
-import { listUndeliveredSteering, toInboxWrites } from "./drain-inbox.ts";
-import { checkInputMessages } from "./input-messages.ts";
+import { checkInputMessages, listUndeliveredSteering, toInboxWrites } from "./drain-inbox.ts";
 import { planFirstTasks, reduceInput } from "./superstep.ts";
 
 /**

@@ -4,7 +4,7 @@ import type { AnyEventObject } from "xstate";
 import type { Graph } from "../../compile/graph.ts";
 import { findSubgraph } from "../../define/inner-graph.ts";
 import { isInsideToolCall } from "../conversation/pending-calls.ts";
-import type { EventEmitter } from "../events/event-emitter.ts";
+import type { EventEmitter } from "../events/events.ts";
 import type { Actor, ActorEnd, Inspection, LookupByPath } from "../events/inspection.ts";
 import { type ActorTree, type MachineTransition, splitAddress } from "../kernel/actor-tree.ts";
 import { getMachineKernel } from "../kernel/get-kernel.ts";

@@ -14,8 +14,7 @@ import { isToolError, mergeStopError, ToolError } from "../../tool/definition/to
 import { type CopyData, type ToolResult, toErrorResult, toResult, toStoppedResult } from "../../tool/result.ts";
 import { subscribeToAbort } from "../session/abort.ts";
 import { isSuspension } from "../session/preemption.ts";
-import { emitStart, getResultFields, getTimeoutMs, type ToolCallContext } from "./context.ts";
-import { createResultDataCopier } from "./result-data.ts";
+import { createResultDataCopier, emitStart, getResultFields, getTimeoutMs, type ToolCallContext } from "./context.ts";
 import { createToolRuntime, type Execution } from "./tool-runtime.ts";
 
 /** Default grace period of a tool after its signal has aborted, in milliseconds. */

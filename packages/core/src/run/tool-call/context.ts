@@ -1,27 +1,27 @@
 /** Context of one tool call, shared by its stages prepare, execute and finalize. */
 
 import { describeThrown, StatewrightError } from "../../base/errors.ts";
-import type { Json } from "../../base/json.ts";
+import { isData, type Json, type JsonObject } from "../../base/json.ts";
 import type { ToolCallEvent, ToolCallState } from "../../compile/tool-call-machine.ts";
 import type { ToolNode } from "../../define/tool-node.ts";
 import type { LongTermChange } from "../../long-term/rows.ts";
 import type { Usage } from "../../model/message.ts";
 import type { ArtifactWrite } from "../../tool/artifacts/artifact.ts";
 import { redactArgs } from "../../tool/artifacts/redaction-policy.ts";
+import { copyResultData } from "../../tool/copy-result-data.ts";
 import type { Tool, ToolCall, ToolSpec } from "../../tool/definition/tool.ts";
 import { isToolError } from "../../tool/definition/tool-error.ts";
 import type { Middleware } from "../../tool/policy/middleware.ts";
 import { type ToolOutput, type ToolResult, toErrorResult } from "../../tool/result.ts";
 import type { PendingCall } from "../conversation/pending-calls.ts";
-import { emit } from "../events/event-emitter.ts";
+import { emit } from "../events/events.ts";
 import type { PlannedStart } from "../session/parts/persistence.ts";
 import { getErrorPlace } from "../session/parts/position.ts";
 import { mergeMiddleware, type RunEnvironment } from "../session/parts/run-environment.ts";
 import { toRedactedRecord } from "../session/redact-error.ts";
 import type { TaskScope } from "../session/scope.ts";
 import type { Session } from "../session/session.ts";
-import type { CallLocks } from "./call-locks.ts";
-import type { ToolCallBatch } from "./tool-call-batch.ts";
+import type { CallLocks, ToolCallBatch } from "./tool-call-batch.ts";
 
 /** Parts of the session that a tool call may touch. */
 export type ToolCallParts = Omit<Session, "lineage">;
@@ -190,4 +190,49 @@ export function handleHookError(
     error: toRedactedRecord(env.redactor, thrown),
   });
   return undefined;
+}
+
+/** Maximum paths of dropped parts in one warning. */
+const maxListed = 20;
+
+/** Copies the data of one result or update of a call, and logs the dropped parts together. */
+export interface ResultDataCopier {
+  readonly copy: (value: unknown, name: string) => unknown;
+  readonly logDropped: () => void;
+}
+
+/** Creates a copier; `what` names the result or update in the warning. */
+export function createResultDataCopier(call: ToolCallContext, what: string): ResultDataCopier {
+  const { env, block } = call;
+  const dropped: string[] = [];
+  return {
+    copy: (value, name) => copyResultData(env.codec, value, name, (path, found) => dropped.push(`${path}: ${found}`)),
+    logDropped: () => {
+      if (dropped.length === 0) return;
+      const hiddenCount = dropped.length - maxListed;
+      env.world.log("warn", `${what} of the tool "${block.name}" has no copy of parts that are not data`, {
+        callId: block.id,
+        dropped: hiddenCount > 0 ? [...dropped.slice(0, maxListed), `${hiddenCount} more`] : dropped,
+      });
+    },
+  };
+}
+
+/**
+ * Returns the result with data that can be saved. A value with an output schema is not changed: its schema has accepted
+ * it, and its encoding decides. Results of tools are copied before; this is for hooks and for errors with details.
+ */
+export function toSavableResult(call: ToolCallContext, result: ToolResult): ToolResult {
+  const { details, provider, value } = result;
+  const keepsValue = call.tool?.spec.output !== undefined || isData(value);
+  if (isData(details) && isData(provider) && keepsValue) return result;
+  const { copy, logDropped } = createResultDataCopier(call, "the result");
+  const saved: ToolResult = {
+    ...result,
+    ...(details === undefined ? {} : { details: copy(details, "details") }),
+    ...(provider === undefined ? {} : { provider: copy(provider, "provider") as JsonObject | undefined }),
+    ...(keepsValue ? {} : { value: copy(value, "value") }),
+  };
+  logDropped();
+  return saved;
 }

@@ -3,6 +3,7 @@
 import { describeThrown, getErrorFact, isStatewrightError, StatewrightError } from "../../base/errors.ts";
 import { deepFreeze } from "../../base/json.ts";
 import { toWellFormedData } from "../../base/well-formed.ts";
+import { goto } from "../../define/command.ts";
 import { plainCodec } from "../../state/codec.ts";
 import { ToolError } from "../../tool/definition/tool-error.ts";
 import type { Middleware } from "../../tool/policy/middleware.ts";
@@ -14,10 +15,14 @@ import { toRedactedRecord } from "../session/redact-error.ts";
 import { readReturn } from "../session/returns.ts";
 import { checkReducers, validateEncodable, validateOutcome } from "../session/validate-writes.ts";
 import { findCommandIssue } from "../superstep/transcript-issue.ts";
-import { listCommandReturns } from "./command-returns.ts";
-import { getResultFields, handleHookError, listCallMiddleware, type ToolCallContext } from "./context.ts";
+import {
+  getResultFields,
+  handleHookError,
+  listCallMiddleware,
+  type ToolCallContext,
+  toSavableResult,
+} from "./context.ts";
 import { canStoreArtifacts, presentResult } from "./present-result.ts";
-import { toSavableResult } from "./result-data.ts";
 
 /**
  * Calls the after hooks in reverse order, then redacts and validates the result: from the state after to persisted.
@@ -155,4 +160,12 @@ function ensureSavable(call: ToolCallContext, result: ToolResult): ToolResult {
     const text = `The tool "${result.name}" ran, but its result is not data that can be saved${where}.`;
     return toErrorResult(new ToolError("invalid_output", text, { cause }), getResultFields(call, result.attempts));
   }
+}
+
+/** Returns the update and the goto of a result as items of the return value of its node. */
+export function listCommandReturns({ command }: Pick<ToolResult, "command">): readonly unknown[] {
+  return [
+    ...(command?.update === undefined ? [] : [command.update]),
+    ...(command?.goto === undefined ? [] : [goto(command.goto)]),
+  ];
 }

@@ -6,7 +6,7 @@
 import { deepFreeze } from "../../base/json.ts";
 import type { Redactor } from "../../base/redaction/redactor.ts";
 import type { ToolCall } from "../../tool/definition/tool.ts";
-import { createAuxiliaryRow, getAuxiliaryTaskId } from "../journal/auxiliary-row.ts";
+import { createAuxiliaryRow, getAuxiliaryTaskId } from "../journal/ledger.ts";
 import {
   awaitDurable,
   commitEffect,

@@ -15,7 +15,7 @@ import type { PendingCall } from "../conversation/pending-calls.ts";
 import { digestArgs } from "../journal/args-digest.ts";
 import { cancelUnusedStart, takePlannedStart } from "../journal/commit-start.ts";
 import { type DoubtDecision, unwrapOutcome } from "../journal/decide-effect.ts";
-import { toKnownUsage } from "../journal/effect-usage.ts";
+import { toKnownUsage } from "../journal/effect-attempts.ts";
 import { adoptPriorEffect, createIdempotencyKey, type EffectIdentity, runRecordedEffect } from "../journal/journal.ts";
 import { exposeCallChanges } from "../journal/long-term-writes.ts";
 import { findPriorEffects } from "../journal/prior-effects.ts";
@@ -34,7 +34,6 @@ import {
   type ReconcileCall,
   reconcileDisplacedCall,
 } from "./call-in-doubt.ts";
-import { type CallLocks, createCallLocks } from "./call-locks.ts";
 import { askClient } from "./client-call.ts";
 import { emitCallEvent, getResultFields, type ToolCallContext, type ToolCallParts } from "./context.ts";
 import { executeCall } from "./execute-call.ts";
@@ -44,6 +43,7 @@ import { hasStarted, prepareCall } from "./prepare-call.ts";
 import { type PriorCallDecision, resolvePriorCall } from "./prior-call.ts";
 import { loadStartedCall, recordStartArgs } from "./start-args.ts";
 import type { ToolCallBatch } from "./tool-call-batch.ts";
+import { type CallLocks, createCallLocks } from "./tool-call-batch.ts";
 import { createInjectionSource } from "./tool-runtime.ts";
 
 /** End of a call attempt: the answer, or a suspension. */

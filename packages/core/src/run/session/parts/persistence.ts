@@ -1,5 +1,5 @@
 /** Persistence of a session: the claim on the store, and the buffer of journal rows for the next commit. */
-import { isStatewrightError, type StatewrightError } from "../../../base/errors.ts";
+import { isStatewrightError, type StatewrightError, transientStoreCodes } from "../../../base/errors.ts";
 import type { World } from "../../../base/world.ts";
 import type { RunRow } from "../../../checkpoint/checkpoint.ts";
 import type { StateWriter } from "../../../checkpoint/codec/saved-state.ts";
@@ -9,13 +9,12 @@ import type { InputCounts } from "../../../checkpoint/run-request.ts";
 import type { CheckpointWrite, Claim, Commit, Store } from "../../../checkpoint/store.ts";
 import type { Codec } from "../../../state/codec.ts";
 import type { ArtifactWrite } from "../../../tool/artifacts/artifact.ts";
-import type { Sequence } from "../../events/event-emitter.ts";
+import type { Sequence } from "../../events/events.ts";
 import { checkPreemption } from "../check-preemption.ts";
 import { checkRequests } from "../check-requests.ts";
 import type { Arrivals } from "../inbox/arrivals.ts";
 import type { Preemption } from "../preemption.ts";
-import { addWakeTimer } from "../timers/wake-timer.ts";
-import { hasNoRoom, type OnceEffects, waitForOnceEffects } from "./once-effects.ts";
+import { addWakeTimer } from "../timers/timer-rows.ts";
 
 /**
  * Journal row for the next commit. The outcome is encoded only when written: a superstep that reduces the outcome
@@ -388,4 +387,48 @@ function combineCallbacks(
     first(failure);
     second?.(failure);
   };
+}
+
+/** `once` effects in progress on a thread. */
+export interface OnceEffects {
+  readonly active: Set<Promise<unknown>>;
+  /** Resolves when the effects have ended; set after a write without room. */
+  settled: Promise<void> | undefined;
+}
+
+/** Longest wait for `once` effects in progress after a write without room, in milliseconds. */
+const longestWaitMs = 30_000;
+
+/** Creates the empty set of effects. */
+export function createOnceEffects(): OnceEffects {
+  return { active: new Set(), settled: undefined };
+}
+
+/** Tracks an effect until its promise settles; returns the same promise. */
+export function trackOnceEffect<Value>({ active }: OnceEffects, effect: Promise<Value>): Promise<Value> {
+  active.add(effect);
+  const remove = (): void => {
+    active.delete(effect);
+  };
+  effect.then(remove, remove);
+  return effect;
+}
+
+/** Returns true if a store may accept the refused write later. */
+export function hasNoRoom(error: unknown): boolean {
+  return transientStoreCodes.some((code) => isStatewrightError(error, code));
+}
+
+/** Resolves when the active effects have ended and recorded their outcomes, at the latest after 30 s. Never rejects. */
+export function waitForOnceEffects(effects: OnceEffects, { schedule }: World): Promise<void> {
+  effects.settled ??= new Promise((resolve) => {
+    const cancel = schedule.after(longestWaitMs, resolve);
+    // The callers of an effect record its outcome in later microtasks.
+    const end = (): void => schedule.soon(resolve);
+    Promise.allSettled(effects.active).then(() => {
+      cancel();
+      end();
+    });
+  });
+  return effects.settled;
 }

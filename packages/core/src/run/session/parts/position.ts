@@ -1,8 +1,8 @@
 /** Position of a session: the graph, the run and the step; the count of its supersteps and of the turns of agents. */
 
 import type { ErrorPlace } from "../../../base/errors.ts";
-import { toBranchPrefix } from "../../../checkpoint/branch-prefix.ts";
 import type { Control, RunRow, Task } from "../../../checkpoint/checkpoint.ts";
+import { toBranchPrefix } from "../../../checkpoint/thread-rules.ts";
 import type { Plan } from "../../../compile/plan.ts";
 import type { TurnLimit } from "../../../define/agent-turn.ts";
 import { formatNestingPath, type Nesting } from "./nesting.ts";
