@@ -14,6 +14,7 @@ export const sampledTests: Readonly<Record<string, readonly string[]>> = {
     "test/behaviour/crashes/long-term-store.test.ts",
     "test/behaviour/crashes/durable-machine.test.ts",
     "test/behaviour/crashes/queue.test.ts",
+    "test/behaviour/crashes/schedules.test.ts",
     "test/behaviour/crashes/summary.test.ts",
     "test/behaviour/crashes/timer.test.ts",
     "test/behaviour/crashes/steering.test.ts",
@@ -21,6 +22,7 @@ export const sampledTests: Readonly<Record<string, readonly string[]>> = {
   ],
   "packages/sqlite": [
     "test/read/many-threads.test.ts",
+    "test/read/many-timers.test.ts",
     "test/durability.test.ts",
     "test/gates.test.ts",
     "test/driver/node-sqlite.test.ts",

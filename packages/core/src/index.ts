@@ -195,7 +195,7 @@ export {
 } from "./model/new-message.ts";
 export { estimateCost, type ModelPrice, type PricesInput, type PriceTable } from "./model/prices.ts";
 export { type AiSdkProviderTool, providerTool } from "./model/provider-tool.ts";
-export type { ActError, ActOptions, ActProgress, ActReport } from "./resume/acts/act.ts";
+export type { ActError, ActProgress, ActReport, BulkOptions } from "./resume/acts/act.ts";
 export { type CancelRunsOptions, cancelRuns } from "./resume/acts/cancel-runs.ts";
 export { type ActThreadFilter, type DeleteThreadsOptions, deleteThreads } from "./resume/acts/delete-threads.ts";
 export { type ResumeRunsOptions, resumeRuns, retryRuns } from "./resume/acts/resume-runs.ts";

@@ -101,9 +101,9 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "a thread with a live owner can be claimed",
-    file: "packages/core/src/checkpoint/memory/memory-store.ts",
-    find: "  if (known?.owner?.alive === true) throw createBusyError(request.thread);\n",
-    replace: "",
+    file: "packages/core/src/checkpoint/memory/memory-claims.ts",
+    find: 'known?.owner?.alive === true && (known.owner === self || request.claim !== "force")',
+    replace: "known?.owner?.alive === true && false",
   },
   {
     name: "the journal is cleared when a thread is released",
@@ -140,7 +140,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "answers to interrupts are not saved",
-    file: "packages/core/src/run/superstep/start-event.ts",
+    file: "packages/core/src/run/session/durable-event.ts",
     find: "{ run: session.position.run, interrupts, timers, events: event.rows }",
     replace: "{ run: session.position.run, timers, events: event.rows }",
   },
@@ -283,8 +283,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: "a call in doubt fails the run without an interrupt",
     file: "packages/core/src/run/tool-call/call-in-doubt.ts",
-    find: 'if (known === undefined || !isInFlight(known) || known.effect !== "once") return undefined;',
-    replace: "if (known !== null) return undefined;",
+    find: 'if (known === undefined || !isInFlight(known) || known.effect !== "once") return undefined;\n  const startedCall',
+    replace: "if (known !== null) return undefined;\n  const startedCall",
   },
   {
     name: "a call aborted by the store gets a result",

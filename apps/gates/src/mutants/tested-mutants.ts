@@ -101,7 +101,7 @@ export const testedMutants: readonly TestedMutant[] = [
   },
   {
     name: "an unknown argument key is accepted",
-    file: "packages/core/src/tool/arguments/unexpected-args.ts",
+    file: "packages/core/src/tool/arguments/parse-args.ts",
     find: "    unknown: found.unknown\n      .slice(0, maxReported)",
     replace: "    unknown: found.unknown\n      .slice(maxReported)",
     rule: "D26",
@@ -190,7 +190,7 @@ export const testedMutants: readonly TestedMutant[] = [
   },
   {
     name: "a cursor of another list is accepted",
-    file: "packages/core/src/inspect/cursor.ts",
+    file: "packages/core/src/checkpoint/cursor.ts",
     find: "parts.length === types.length && parts.every((part, index) => typeof part === types[index])",
     replace: "parts.length > 0",
     rule: "SE10",
@@ -198,9 +198,9 @@ export const testedMutants: readonly TestedMutant[] = [
   },
   {
     name: "the counted status of a thread is that of the start of its run",
-    file: "packages/sqlite/src/rows/run-rows.ts",
-    find: "    this.#sql.statusOfThread.run(status, thread, key, status);\n",
-    replace: "",
+    file: "packages/sqlite/src/write/fence.ts",
+    find: "status = CASE WHEN run = ? THEN ? ELSE status END",
+    replace: "status = CASE WHEN run = ? AND ? IS NULL THEN NULL ELSE status END",
     rule: "SE10",
     test: "packages/sqlite/test/damage.test.ts",
   },

@@ -35,8 +35,11 @@ export type ListedNotification = Notification &
 
 /** Filter of `listNotifications`. */
 export interface ListNotificationsOptions {
+  /** Thread of the notifications. Default: all threads. */
   readonly thread?: string;
+  /** Kind of the notifications. Default: all kinds. */
   readonly kind?: NotificationKind;
+  /** State of the delivery. Default: all states. */
   readonly state?: OutboxState;
   /** Last row of the previous page, or the `cursor` of that row. */
   readonly before?: string | Pick<ListedNotification, "position"> | undefined;

@@ -4,7 +4,6 @@ import type { StatewrightError } from "../base/errors.ts";
 import { invalidOption } from "../base/invalid-option.ts";
 import { isPlainObject, type Json, type JsonObject } from "../base/json.ts";
 import type { SchemaIssue } from "../base/schema.ts";
-import { toWellFormedSaved } from "../base/well-formed.ts";
 import type { ModelFailureKind } from "./model-failure.ts";
 
 /**
@@ -290,52 +289,4 @@ export interface FailedAttempt {
   readonly kind: ModelFailureKind | "replaced" | "cancelled" | "unrecorded" | "auxiliary";
   /** Known usage; undefined means unknown, not zero. */
   readonly usage?: Usage | undefined;
-}
-
-/**
- * Returns the content with the raw arguments of each call as text. Adapters written by hand may give another value,
- * and null for calls without raw arguments. Returns the same list when nothing changes.
- */
-export function normalizeRawArgs(content: AssistantMessage["content"]): AssistantMessage["content"] {
-  if (!content.some((block) => block.type === "call" && "raw" in block && typeof block.raw !== "string"))
-    return content;
-  return content.map((block) => {
-    if (block.type !== "call" || typeof block.raw === "string") return block;
-    const { raw, ...call }: ToolCallBlock & { readonly raw?: unknown } = block;
-    return raw === undefined || raw === null ? call : { ...call, raw: JSON.stringify(raw) ?? typeof raw };
-  });
-}
-
-const sentCopies: WeakMap<Message, Message> = new WeakMap();
-
-/**
- * Returns a message as a request has it: without run notes (advertised tools, fallback model, failed attempts, usage
- * of a call, the end of the agent), and without lone surrogates, which providers refuse. Returns the same message if
- * nothing changes. Memoized for frozen messages, so that an adapter sees the same message in each request.
- */
-export function toSentMessage(message: Message): Message {
-  if (!hasNote(message)) return toWellFormedSaved(message);
-  const known = sentCopies.get(message);
-  if (known !== undefined) return known;
-  const copy = Object.freeze(toWellFormedSaved(removeNote(message)));
-  if (Object.isFrozen(message)) sentCopies.set(message, copy);
-  return copy;
-}
-
-/** Returns true if a message has a run note. */
-function hasNote(message: Message): message is AssistantMessage | ToolMessage {
-  if (message.role === "assistant") {
-    const { offered, ended, answeredBy, failedAttempts } = message;
-    return offered !== undefined || ended !== undefined || answeredBy !== undefined || failedAttempts !== undefined;
-  }
-  return message.role === "tool" && (message.terminate !== undefined || message.usage !== undefined);
-}
-
-function removeNote(noted: AssistantMessage | ToolMessage): Message {
-  if (noted.role === "tool") {
-    const { terminate: _terminate, usage: _usage, ...message } = noted;
-    return message;
-  }
-  const { offered: _offered, ended: _ended, answeredBy: _answeredBy, failedAttempts: _lost, ...message } = noted;
-  return message;
 }

@@ -16,7 +16,8 @@ import {
   type SchemaOutput,
 } from "../base/schema.ts";
 import { rememberWellFormed, toWellFormedData } from "../base/well-formed.ts";
-import { findMessageIssue, type Message, type MessageWrite, toSentMessage } from "../model/message.ts";
+import { findMessageIssue, type Message, type MessageWrite } from "../model/message.ts";
+import { toSentMessage } from "../model/model.ts";
 import type { Delta } from "./delta.ts";
 
 /** Kind of a channel: its rule for writes. */

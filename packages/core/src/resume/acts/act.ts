@@ -7,7 +7,7 @@ import { invalidOption } from "../../base/invalid-option.ts";
 import { checkCount, checkFlag, checkFunction, listOptionNames } from "../../base/options.ts";
 
 /** Options of every act on many runs or threads. */
-export interface ActOptions {
+export interface BulkOptions {
   /** Counts the matching rows and changes nothing. Default false. */
   readonly dryRun?: boolean;
   /** Maximum number of rows in work at the same time. Default 8. */
@@ -21,7 +21,7 @@ export interface ActOptions {
 }
 
 /** Names of the options of every act. */
-export const actNames: readonly string[] = listOptionNames<ActOptions>({
+export const actNames: readonly string[] = listOptionNames<BulkOptions>({
   dryRun: true,
   concurrency: true,
   onProgress: true,
@@ -75,7 +75,10 @@ export interface Act<Row extends { readonly thread: string }> {
 }
 
 /** Throws `invalid_option` for invalid options of an act. */
-export function checkActOptions(where: string, { dryRun, concurrency, onProgress, cursor, signal }: ActOptions): void {
+export function checkBulkOptions(
+  where: string,
+  { dryRun, concurrency, onProgress, cursor, signal }: BulkOptions,
+): void {
   checkFlag(where, { dryRun: dryRun ?? false });
   checkCount(where, { concurrency });
   checkFunction(where, { onProgress });
@@ -91,7 +94,7 @@ const pageSize = 100;
 /** Performs an act. Rejects with an error of the list, and with an error of the store that ends by itself. */
 export async function performAct<Row extends { readonly thread: string }>(
   act: Act<Row>,
-  options: ActOptions,
+  options: BulkOptions,
 ): Promise<ActReport> {
   const { dryRun = false, signal } = options;
   const isStopped = (): boolean => signal?.aborted === true;
@@ -116,7 +119,7 @@ interface Report {
   readonly toReport: (isComplete: boolean) => ActReport;
 }
 
-function createReport(matched: number, { onProgress, cursor: start }: ActOptions): Report {
+function createReport(matched: number, { onProgress, cursor: start }: BulkOptions): Report {
   const counts = { done: 0, skipped: 0, failed: 0 };
   const errors: ActError[] = [];
   let cursor = start;
@@ -138,7 +141,7 @@ function createReport(matched: number, { onProgress, cursor: start }: ActOptions
 async function performPage<Row extends { readonly thread: string }>(
   act: Act<Row>,
   rows: readonly Row[],
-  { options, report }: { readonly options: ActOptions; readonly report: Report },
+  { options, report }: { readonly options: BulkOptions; readonly report: Report },
 ): Promise<void> {
   const { concurrency = 8, signal } = options;
   const finished = new Set<Row>();

@@ -7,11 +7,11 @@ import type { ListedRunRow, Store } from "../../checkpoint/store.ts";
 import { checkStoreOption } from "../../run/session/options/check-run-options.ts";
 import type { Codec } from "../../state/codec.ts";
 import { cancelRun } from "../cancel-run.ts";
-import { type ActOptions, type ActReport, actNames, checkActOptions, type Outcome, performAct } from "./act.ts";
+import { type ActReport, actNames, type BulkOptions, checkBulkOptions, type Outcome, performAct } from "./act.ts";
 import { type ActRunFilter, checkActFilter, createRunList } from "./run-list.ts";
 
 /** Options of `cancelRuns`. */
-export interface CancelRunsOptions extends ActOptions {
+export interface CancelRunsOptions extends BulkOptions {
   /**
    * Runs to cancel, as in `listRuns`; `{}` for all. Without `status`: queued, running, waiting, paused, parked and
    * crashed runs. Failed runs are cancelled when `status` names them.
@@ -47,7 +47,7 @@ const allowed: readonly RunStatus[] = [...defaults, "failed"];
 export async function cancelRuns(store: Store, options: CancelRunsOptions): Promise<ActReport> {
   checkStoreOption(where, store ?? null);
   checkOptions(where, options, names);
-  checkActOptions(where, options);
+  checkBulkOptions(where, options);
   checkActFilter(where, options.filter, allowed);
   const { filter, reason, by, world, codec } = options;
   const request = { reason, by, world, codec };

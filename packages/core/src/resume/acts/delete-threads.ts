@@ -8,13 +8,13 @@ import { parseCursor, toCursor } from "../../checkpoint/cursor.ts";
 import { checkThreadFilter, threadFilterKeys } from "../../checkpoint/rules.ts";
 import type { Store, ThreadFilter, ThreadRow } from "../../checkpoint/store.ts";
 import { checkStoreOption } from "../../run/session/options/check-run-options.ts";
-import { type ActOptions, type ActReport, actNames, checkActOptions, performAct } from "./act.ts";
+import { type ActReport, actNames, type BulkOptions, checkBulkOptions, performAct } from "./act.ts";
 
 /** Filter of the threads of an act: that of `listThreads` without its page. */
 export type ActThreadFilter = Omit<ThreadFilter, "before" | "limit">;
 
 /** Options of `deleteThreads`. */
-export interface DeleteThreadsOptions extends ActOptions {
+export interface DeleteThreadsOptions extends BulkOptions {
   /** Threads to delete, as in `listThreads`; `{}` for all threads. */
   readonly filter: ActThreadFilter;
 }
@@ -37,7 +37,7 @@ type ThreadItem = Pick<ThreadRow, "updatedAt"> & { readonly thread: string };
 export async function deleteThreads(store: Store, options: DeleteThreadsOptions): Promise<ActReport> {
   checkStoreOption(where, store ?? null);
   checkOptions(where, options, [...actNames, "filter"]);
-  checkActOptions(where, options);
+  checkBulkOptions(where, options);
   const { filter } = options;
   checkFilter(filter);
   return await performAct<ThreadItem>(

@@ -8,11 +8,11 @@ import { subscribeToAbort } from "../../run/session/abort.ts";
 import type { RunHandle } from "../../run/session/options/options.ts";
 import { resumeRun } from "../resume.ts";
 import { checkServing, continueRun, createHost, type ServingOptions, servingNames } from "../serving.ts";
-import { type ActOptions, type ActReport, actNames, checkActOptions, type Outcome, performAct } from "./act.ts";
+import { type ActReport, actNames, type BulkOptions, checkBulkOptions, type Outcome, performAct } from "./act.ts";
 import { type ActRunFilter, checkActFilter, createRunList, findNewestRun } from "./run-list.ts";
 
 /** Options of `resumeRuns` and `retryRuns`. */
-export interface ResumeRunsOptions extends ServingOptions, ActOptions {
+export interface ResumeRunsOptions extends ServingOptions, BulkOptions {
   /** Runs to continue, as in `listRuns`; `{}` for all runs that the act can continue. */
   readonly filter: ActRunFilter;
 }
@@ -49,7 +49,7 @@ async function continueRuns(
   statuses: readonly RunStatus[],
 ): Promise<ActReport> {
   checkServing(call, options, names);
-  checkActOptions(call, options);
+  checkBulkOptions(call, options);
   checkActFilter(call, options.filter, statuses);
   const { store, filter, signal } = options;
   // The next queued run of a thread is left to an engine: the filter does not match it.

@@ -27,6 +27,7 @@ export type Notify = (
 
 /** Options of notifications. */
 export interface NotifyOptions {
+  /** Called with each notification; a rejection delivers the notification again later. */
   readonly send: Notify;
   /** Also notifies of interrupts that are open for this many milliseconds. Default: none. */
   readonly waitingLongerThanMs?: number;

@@ -1,8 +1,9 @@
 /** Pending tool calls of a conversation. */
+
 import { toWellFormedData } from "../../base/well-formed.ts";
 import { afterCallsKey } from "../../compile/kinds/tools.ts";
 import type { AssistantMessage, FinishReason, Message, ToolCallBlock } from "../../model/message.ts";
-import { normalizeRawArgs } from "../../model/message.ts";
+import { normalizeRawArgs } from "../../model/model.ts";
 import { inDoubtKey } from "../../tool/policy/approval.ts";
 
 /** Tool call without an answer. Its id is unique among the calls of its message. */

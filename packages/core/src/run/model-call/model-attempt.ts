@@ -7,14 +7,15 @@ import type { SchemaIssue } from "../../base/schema.ts";
 import { toWellFormedData, toWellFormedSaved } from "../../base/well-formed.ts";
 import type { Plan } from "../../compile/plan.ts";
 import type { ModelTimeouts } from "../../model/call-policy.ts";
+import { type AssistantMessage, findMessageIssue, type Message, type TextBlock } from "../../model/message.ts";
 import {
-  type AssistantMessage,
-  findMessageIssue,
-  type Message,
+  type Model,
+  type ModelCallOptions,
+  type ModelFailure,
+  type ModelReply,
+  type ModelRequest,
   normalizeRawArgs,
-  type TextBlock,
-} from "../../model/message.ts";
-import type { Model, ModelCallOptions, ModelFailure, ModelReply, ModelRequest } from "../../model/model.ts";
+} from "../../model/model.ts";
 import { toSentMessages } from "../../state/channel.ts";
 import { type EventEmitter, emit } from "../events/events.ts";
 import { addAbortListener } from "../session/abort.ts";
