@@ -1,4 +1,5 @@
 /** Text of the events of a thread: of saved messages, and of messages in progress across reconnects. */
+import { invalidOption } from "../base/invalid-option.ts";
 import { isPlainObject } from "../base/json.ts";
 import type { AssistantMessage } from "../model/message.ts";
 import type { OpenMessage } from "../run/events/open-message.ts";
@@ -21,8 +22,15 @@ export function streamMessageText(
   events: AsyncIterable<RunEvent>,
   options: TextOptions = {},
 ): AsyncGenerator<string, undefined, undefined> {
+  checkEvents(events);
   checkTextOptions(options);
   return streamText(completeMessages(events), options);
+}
+
+function checkEvents(events: unknown): void {
+  if (typeof events === "object" && events !== null && Symbol.asyncIterator in events) return;
+  const expected = "the events of streamEvents";
+  throw invalidOption({ where: "streamMessageText", option: "events", expected, got: events });
 }
 
 /** Replaces snapshots by the deltas that are missing, and adds `message.completed` of saved messages without one. */
