@@ -71,7 +71,10 @@ describe("a file with other writers [F4]", () => {
     // The event loop turns while the store waits: each turn here is between two attempts.
     while (waits.length < 4) await new Promise<void>((resolve) => setImmediate(resolve));
     expect(observed).toBeUndefined();
-    expect(waits.slice(0, 4)).toEqual([2, 4, 8, 16]);
+    for (const [index, delayMs] of waits.slice(0, 4).entries()) {
+      expect(delayMs).toBeGreaterThan(0);
+      expect(delayMs).toBeLessThanOrEqual(2 ** (index + 2));
+    }
     expect(await readItems(store, "t")).toEqual(["1"]);
     await other.order("give");
     await saved;

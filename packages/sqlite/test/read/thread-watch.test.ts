@@ -47,7 +47,7 @@ describe("hints about writes of other processes [PK12]", () => {
     expect(hints.take(), "before the poll").toEqual([]);
     await world.advance(50);
     expect(hints.take()).toEqual(["t input"]);
-    await world.advance(5_000);
+    await world.advance(500);
     expect(hints.take(), "later polls").toEqual([]);
     await other.request({ thread: "t", id: "q1", kind: "cancel", at: 8 });
     await other.enqueue({ thread: "t", run: { ...createRun("w1", "t"), status: "queued", input: "1" } });

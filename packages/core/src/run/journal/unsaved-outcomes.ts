@@ -76,6 +76,11 @@ export function retainOutcomes(store: Store, thread: string, outcomes: UnsavedOu
   unsavedByStore.set(store, threads.set(thread, outcomes));
 }
 
+/** Returns true if outcomes of a thread are retained: its next claim is written at once, so that its epoch counts. */
+export function hasUnsavedOutcomes(store: Store, thread: string): boolean {
+  return unsavedByStore.get(store)?.has(thread) === true;
+}
+
 /**
  * Writes the retained outcomes of a newly claimed thread. Drops outcomes when another owner had claimed the thread
  * since. Rejects with the store's error while the store still refuses the write; the outcomes stay retained. Resolves to

@@ -29,7 +29,7 @@ import { readGraphModels } from "../../model/model-source.ts";
 import { type Codec, createGuardedCodec, plainCodec } from "../../state/codec.ts";
 import type { EventStream } from "../events/events.ts";
 import { closeLoadedAttempts } from "../journal/effect-attempts.ts";
-import { noOutcomes, type Outcomes, writeUnsavedOutcomes } from "../journal/unsaved-outcomes.ts";
+import { hasUnsavedOutcomes, noOutcomes, type Outcomes, writeUnsavedOutcomes } from "../journal/unsaved-outcomes.ts";
 import { getRunKernel } from "../kernel/get-kernel.ts";
 import type { Kernel, Snapshot } from "../kernel/kernel.ts";
 import type { Programs } from "../migration/program.ts";
@@ -179,7 +179,7 @@ async function claimThread(opening: OpenSessionOptions, store: Store, world: Wor
     mustExist: opening.mustExist,
     tenant: opening.labels?.tenant,
     owner: opening.labels?.owner,
-    startsRun: opening.claimsOnCommit,
+    startsRun: opening.claimsOnCommit === true && !hasUnsavedOutcomes(store, thread),
     loads: !hasFinalState(store, thread),
     claim: opening.claim,
   });
