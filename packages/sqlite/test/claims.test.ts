@@ -61,6 +61,24 @@ test("a claim of runs reads as many runs as it claims, whatever the length of th
   await store.close();
 });
 
+test("a claim of runs whose second look fails returns the runs of the first look, whose threads are claimed [PK8]", async () => {
+  const lines: string[] = [];
+  const store = sqliteStore(file, { world: { ...systemWorld(), log: (_, message) => lines.push(message) } });
+  await queueRuns(store, [undefined, undefined, undefined]);
+  const request = { graphs: served, kinds: ["queued"], at: 5 } as const;
+  expect((await store.claimRuns?.({ ...request, limit: 1 }))?.map(({ run }) => run.id)).toEqual(["r0"]);
+  let looks = 0;
+  const isSkipped = ({ id }: Pick<RunRow, "id">): boolean => {
+    looks += id === "r2" ? 1 : 0;
+    if (looks > 1) throw new Error("the second look fails");
+    return id === "r2";
+  };
+  const claimed = await store.claimRuns?.({ ...request, limit: 5, isSkipped });
+  expect([claimed?.map(({ run }) => run.id), looks]).toEqual([["r1"], 2]);
+  expect(lines).toEqual(["further runs could not be claimed"]);
+  await store.close();
+});
+
 test("a claim of runs that finds none takes no write lock [PK8]", async () => {
   const store = sqliteStore(file);
   await store.claim({ ...graph, thread: "t" });

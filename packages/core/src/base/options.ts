@@ -93,6 +93,18 @@ function describeRange(kind: string, min: number, max: number): string {
   return max === Number.POSITIVE_INFINITY ? `${kind} ≥ ${min}` : `${kind} from ${min} to ${max}`;
 }
 
+/** Time of the latest `Date`, in milliseconds since the epoch: a store holds every time up to this one exactly. */
+export const latestTime = 8.64e15;
+
+/** Throws `invalid_option` when an option is set and not a time after the epoch that a `Date` can hold. */
+export function checkDate(owner: string, options: Readonly<Record<string, unknown>>): void {
+  for (const [option, value] of Object.entries(options))
+    if (value !== undefined && !(typeof value === "number" && value > 0 && value <= latestTime))
+      throw invalidOption({
+        ...{ where: owner, option, expected: "milliseconds since the epoch, at most those of a Date", got: value },
+      });
+}
+
 /** Throws `invalid_option` when an option is set and not a number of milliseconds > 0. */
 export function checkTime(owner: string, options: Readonly<Record<string, unknown>>): void {
   for (const [option, value] of Object.entries(options))

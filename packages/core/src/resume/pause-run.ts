@@ -1,5 +1,5 @@
 /** `pauseRun`: pauses a run from any process with its store. */
-import { checkOptions, checkTime, listOptionNames } from "../base/options.ts";
+import { checkDate, checkOptions, listOptionNames } from "../base/options.ts";
 import type { Store } from "../checkpoint/store.ts";
 import { checkRequestOptions, type RequestedRunResult, type RequestRunOptions, requestRun } from "./request-run.ts";
 
@@ -27,6 +27,6 @@ const names = listOptionNames<PauseRunOptions>({
 export async function pauseRun(store: Store, options: PauseRunOptions): Promise<RequestedRunResult> {
   checkOptions("pauseRun", options, names);
   checkRequestOptions("pauseRun", store, options);
-  checkTime("pauseRun", { until: options.until });
+  checkDate("pauseRun", { until: options.until });
   return await requestRun(store, { ...options, kind: "pause" });
 }

@@ -2,7 +2,7 @@
 import { StatewrightError } from "../base/errors.ts";
 import { checkId, createId } from "../base/ids.ts";
 import { invalidOption } from "../base/invalid-option.ts";
-import { checkCount, checkNumber, checkOptions } from "../base/options.ts";
+import { checkCount, checkNumber, checkOptions, latestTime } from "../base/options.ts";
 import type { RunRow, RunStatus } from "../checkpoint/checkpoint.ts";
 import { readStoreTime } from "../checkpoint/read-store-time.ts";
 import type { Store } from "../checkpoint/store.ts";
@@ -100,14 +100,14 @@ export async function queueRun(
 /** Throws `invalid_option` for an invalid start time. */
 function checkDelay({ at, debounce }: SubmitOptions<GraphTypes>): void {
   const ms = at instanceof Date ? at.getTime() : at;
-  if (ms !== undefined && !(typeof ms === "number" && Number.isFinite(ms)))
+  if (ms !== undefined && !(typeof ms === "number" && Number.isFinite(ms) && ms <= latestTime))
     throw invalidOption({
       ...{ where: "submit", option: "at", expected: "a date, or milliseconds since the epoch", got: at },
     });
   if (debounce === undefined) return;
   checkOptions("the debounce of submit", debounce, ["key", "ms"]);
   checkId("debounce key", debounce.key);
-  checkNumber("the debounce of submit", { ms: debounce.ms ?? null }, 0, Number.MAX_SAFE_INTEGER);
+  checkNumber("the debounce of submit", { ms: debounce.ms ?? null }, 0, latestTime);
   if (at !== undefined)
     throw invalidOption({
       ...{ where: "submit", option: "at", expected: "no start time beside `debounce`", got: at },
@@ -124,7 +124,7 @@ function toDelay(
   const busy = onBusy === "enqueue" ? {} : { onBusy };
   if (debounce !== undefined) {
     const { key, ms } = debounce;
-    const startAt = Math.ceil(now + ms);
+    const startAt = Math.min(Math.ceil(now + ms), latestTime);
     return { run: { startAt, debounceKey: key, ...busy }, debounce: JSON.stringify([graph, tenant, thread, key]) };
   }
   const startAt = at === undefined ? now : Math.ceil(Number(at));

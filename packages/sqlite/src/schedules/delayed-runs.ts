@@ -17,6 +17,9 @@ import type { WriterRows } from "../write/writer-rows.ts";
 /** Page of due runs. */
 export type DuePage = Parameters<Store["enqueueDue"]>[0];
 
+/** Returns true for a thread that is at work or has work. */
+type IsBusy = (thread: string, namespace: NamespaceRow) => boolean;
+
 interface DelayedRun {
   readonly key: number;
   readonly thread: number;
@@ -63,17 +66,14 @@ export class DelayedRuns {
   }
 
   /** Moves the due runs into their queues. */
-  enqueueDue({ at, limit }: DuePage, isBusy: (thread: string, namespace: NamespaceRow) => boolean): readonly RunRow[] {
+  enqueueDue({ at, limit }: DuePage, isBusy: IsBusy): readonly RunRow[] {
     return this.#reader.timers.list({ kinds: ["start"], dueBy: at, limit }).flatMap((timer) => {
-      const delayed = this.#findReadable(timer);
-      if (delayed === undefined) return [];
-      const { thread, namespace, row } = delayed;
-      const newest = namespace.run === null ? undefined : this.#reader.runs.get(namespace.run)?.id;
-      const busy = row.onBusy === "reject" && isBusy(row.thread, namespace);
-      const released = delayedRunRules.releaseDelayedRun(row, { at, newest, isBusy: busy });
+      const due = this.#releaseReadable(timer, at, isBusy);
+      if (due === undefined) return [];
+      const { delayed, released } = due;
       this.#put(delayed, released);
-      this.disarm(row);
-      if (released.status === "queued") this.#rows.threads.addInput(thread, "queued", 1);
+      this.disarm(delayed.row);
+      if (released.status === "queued") this.#rows.threads.addInput(delayed.thread, "queued", 1);
       return [released];
     });
   }
@@ -84,10 +84,19 @@ export class DelayedRuns {
     this.#rows.runs.replaceDelayed(key, claimed, { key: namespace.key, preempts }, row);
   }
 
-  /** Skips a damaged run: the others start in time. */
-  #findReadable(timer: TimerRow): DelayedRun | undefined {
+  /** Reads a due run and decides about its start, without a write. Skips a damaged thread: the others start in time. */
+  #releaseReadable(
+    timer: TimerRow,
+    at: number,
+    isBusy: IsBusy,
+  ): { readonly delayed: DelayedRun; readonly released: RunRow } | undefined {
     try {
-      return this.#find(timer);
+      const delayed = this.#find(timer);
+      if (delayed === undefined) return undefined;
+      const { namespace, row } = delayed;
+      const newest = namespace.run === null ? undefined : this.#reader.runs.get(namespace.run)?.id;
+      const busy = row.onBusy === "reject" && isBusy(row.thread, namespace);
+      return { delayed, released: delayedRunRules.releaseDelayedRun(row, { at, newest, isBusy: busy }) };
     } catch (thrown) {
       if (!isUnreadable(thrown)) throw thrown;
       this.#reader.onFault(thrown);

@@ -97,7 +97,18 @@ export class ClaimRegistry {
     const claimedRuns = written.map(({ claimedRun }) => claimedRun);
     this.#foundAll = written.length === request.limit;
     if (this.#foundAll || asksFirst) return claimedRuns;
-    return [...claimedRuns, ...(await this.claimRuns({ ...request, limit: request.limit - written.length }))];
+    return [...claimedRuns, ...(await this.#claimMore({ ...request, limit: request.limit - written.length }))];
+  }
+
+  /** Claims further runs. A failure is logged: the caller holds the claims before, and has to run them. */
+  async #claimMore(request: RunClaimRequest): Promise<readonly ClaimedRun[]> {
+    try {
+      return await this.claimRuns(request);
+    } catch (error) {
+      const { world } = this.#parts;
+      world.log("warn", "further runs could not be claimed", { error: toStoreError(error).message });
+      return [];
+    }
   }
 
   /** Claims due timers. Finding none, or only timers claimed before, costs no write. */

@@ -1,7 +1,7 @@
 /** Schedules and delayed runs in a file: encryption, damaged rows, and stores that only read. */
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
-import { memoryStore } from "@statewright/core";
+import { defineGraph, defineState, END, memoryStore, run, type Schema, START, submit } from "@statewright/core";
 import { systemWorld } from "@statewright/core/adapter";
 import type { ScheduleWrite } from "@statewright/core/store";
 import { type EncryptionKey, encryptStore, type SqliteStore, type SqliteStoreOptions } from "@statewright/sqlite";
@@ -116,6 +116,46 @@ test("a damaged delayed run does not keep the others from their start [F6, Y8]",
   change(file, (db) => db.exec("UPDATE runs SET input = 'x' WHERE id = 'later'"));
   expect((await store.enqueueDue({ at: 5_000, limit: 9 })).map(({ id }) => id)).toEqual(["sound"]);
   expect(await store.enqueueDue({ at: 5_000, limit: 9 })).toEqual([]);
+});
+
+const text: Schema<string, string> = {
+  "~standard": { version: 1, vendor: "test", validate: (value) => ({ value: String(value) }) },
+};
+
+test("a start or an expiry after the latest possible date is saved as that date [Y8]", async () => {
+  const store = open();
+  const ask = defineGraph({
+    ...{ name: "ask", version: 1, state: defineState({ word: text }) },
+    interrupts: { ok: { answer: text, expiresMs: Number.MAX_VALUE } },
+  })
+    .nodes({
+      say: async (_, { interrupt }) => {
+        await interrupt("ok");
+      },
+    })
+    .edges({ [START]: "say", say: END });
+  const input = { word: "w" };
+  await submit(ask, { store, thread: "late", input, debounce: { key: "k", ms: 8.64e15 } });
+  expect(await run(ask, { store, thread: "asks", input }).result).toMatchObject({ status: "waiting" });
+  expect((await store.timers({ kinds: ["start", "expiry"] })).map(({ thread, dueAt }) => [thread, dueAt])).toEqual([
+    ["asks", 8.64e15],
+    ["late", 8.64e15],
+  ]);
+});
+
+test("a damaged thread does not keep the delayed runs of other threads from their start [F6, Y8]", async () => {
+  const store = open();
+  const base = { status: "queued", input: "1" } as const;
+  for (const thread of ["bad", "sound"]) {
+    const queue = (id: string, more: object) =>
+      store.enqueue({ thread, creates, run: { ...createRunRow(`${id}-${thread}`, thread), ...base, ...more } });
+    await queue("first", {});
+    await queue("later", { startAt: 5_000, onBusy: "reject" });
+  }
+  change(file, (db) => db.exec("UPDATE runs SET attempt = 7 WHERE id = 'first-bad'"));
+  const moved = await store.enqueueDue({ at: 5_000, limit: 9 });
+  expect(moved.map(({ id, status }) => [id, status])).toEqual([["later-sound", "cancelled"]]);
+  expect((await store.timers({ kinds: ["start"] })).map(({ thread }) => thread)).toEqual(["bad"]);
 });
 
 test("a store that only reads lists schedules and delayed runs, and refuses their writes [Y7, Y8]", async () => {

@@ -10,7 +10,10 @@ import { subscribeToAbort } from "../../run/session/abort.ts";
 import type { ResolvedNotifyOptions } from "./notify-options.ts";
 
 export interface Deliveries {
-  /** Claims due notifications, as many as there are free places, and starts their deliveries. */
+  /**
+   * Claims due notifications, as many as there are free places, and starts their deliveries; an engine that has stopped
+   * meanwhile returns them.
+   */
   startDue(now: number): Promise<void>;
   /** Saves the outcomes that the store refused for the moment. Rejects with the error of the store. */
   saveOutcomes(): Promise<void>;
@@ -29,8 +32,13 @@ interface DeliveryParts {
 /** Longest delay between two attempts, in milliseconds. */
 const longestDelayMs = 3_600_000;
 
-/** `onFree` is called when a delivery has ended and further notifications may be due. */
-export function createDeliveries({ onFree, ...parts }: DeliveryParts & { readonly onFree: () => void }): Deliveries {
+interface DeliveryHooks {
+  /** Called when a delivery has ended and further notifications may be due. */
+  readonly onFree: () => void;
+  readonly isServing: () => boolean;
+}
+
+export function createDeliveries({ onFree, isServing, ...parts }: DeliveryParts & DeliveryHooks): Deliveries {
   const { store, world, options } = parts;
   const active = new Map<Promise<void>, AbortController>();
   /** Outcomes that the store has not accepted: their rows stay claimed by this process. */
@@ -43,7 +51,8 @@ export function createDeliveries({ onFree, ...parts }: DeliveryParts & { readonl
   }
 
   async function deliver(row: OutboxRow, controller: AbortController): Promise<void> {
-    const outcome = await toOutcome(row, await callSend(row, controller, parts), parts);
+    const result: SendResult = isServing() ? await callSend(row, controller, parts) : { kind: "released" };
+    const outcome = await toOutcome(row, result, parts);
     await saveOutcome(row.position, outcome).catch((error: unknown) => {
       const fields = { thread: row.thread, error: toErrorRecord(error) };
       world.log("warn", "the delivery of a notification could not be saved", fields);

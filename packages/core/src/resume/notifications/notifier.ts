@@ -39,8 +39,8 @@ export function createNotifier({
   const { keepMs, waitingLongerThanMs } = options;
   const scan = { store, clock: world.clock };
   const overdue = waitingLongerThanMs === undefined ? undefined : createOverdueScan({ ...scan, waitingLongerThanMs });
-  const deliveries = createDeliveries({ store, world, options, onFree: request });
   let isServing = false;
+  const deliveries = createDeliveries({ store, world, options, onFree: request, isServing: () => isServing });
   let pass: Promise<void> | undefined;
   let isRequested = false;
   let nextSweepAt = 0;

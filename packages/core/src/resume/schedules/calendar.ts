@@ -6,6 +6,7 @@
  */
 import { Cron } from "croner";
 import { invalidOption } from "../../base/invalid-option.ts";
+import { latestTime } from "../../base/options.ts";
 import type { ScheduleRow } from "../../checkpoint/schedule.ts";
 
 /** Slots of a schedule, in milliseconds since the epoch. */
@@ -24,7 +25,7 @@ export function createCalendar({ cron, timeZone = "UTC", everyMs = 0, anchorAt, 
   const { findNext, findNewest } =
     cron === undefined ? createIntervalSlots(everyMs, anchorAt) : createCronSlots(cron, timeZone);
   const isWithin = (slot: number | undefined): slot is number =>
-    slot !== undefined && slot <= (until ?? Number.POSITIVE_INFINITY);
+    slot !== undefined && slot <= Math.min(until ?? latestTime, latestTime);
   return {
     findNext: (after) => {
       const slot = findNext(after);

@@ -27,7 +27,8 @@ interface FireOptions {
 
 /**
  * Queues the runs of the slots that are due at `now`. Reads nothing but an index when none is due; returns true when
- * more schedules may be due. Rejects with the errors of the store, and keeps the slots then.
+ * more schedules may be due. Logs the error of one schedule and rejects with an error of the whole store; the slots stay
+ * due then.
  */
 export async function fireDueSchedules(options: FireOptions): Promise<boolean> {
   const { store, graphs, now } = options;
@@ -36,8 +37,28 @@ export async function fireDueSchedules(options: FireOptions): Promise<boolean> {
   const served = due.filter((row) => graphs.some(({ name, version }) => name === row.graph && version >= row.version));
   // The writes of a page share transactions.
   const outcomes = await Promise.allSettled(served.map((row) => fireSlots(options, row)));
-  for (const outcome of outcomes) if (outcome.status === "rejected") throw outcome.reason;
-  return due.length === pageSize && served.length > 0;
+  let firedCount = 0;
+  for (const [nth, outcome] of outcomes.entries())
+    if (outcome.status === "fulfilled") firedCount += 1;
+    else if (isStoreDown(outcome.reason)) throw outcome.reason;
+    else logUnfired(options.world, served[nth], outcome.reason);
+  return due.length === pageSize && firedCount > 0;
+}
+
+/** Returns true for an error of the whole store; a damaged thread or an unreadable calendar is that of one schedule. */
+function isStoreDown(error: unknown): boolean {
+  return (
+    isStatewrightError(error) &&
+    error.kind === "store" &&
+    error.code !== "store_corrupt" &&
+    error.code !== "missing_key"
+  );
+}
+
+/** Logs a schedule that keeps its due slots: the next scan tries again, and the other schedules fire. */
+function logUnfired({ log }: World, row: ScheduleRow | undefined, error: unknown): void {
+  const fields = { schedule: row?.id, thread: row?.thread, error: toErrorRecord(error) };
+  log("error", "the slots of a schedule could not become runs", fields);
 }
 
 /** Fires the due slots of a schedule. Another process may fire some of them meanwhile: this one stops then. */

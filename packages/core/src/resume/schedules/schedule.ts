@@ -265,8 +265,8 @@ function findFirstSlot(content: ScheduleContent, now: number): number {
   if (slot !== undefined) return slot;
   throw invalidOption({
     where: "schedule",
-    option: content.until === undefined ? "cron" : "until",
+    option: content.until !== undefined ? "until" : content.cron !== undefined ? "cron" : "everyMs",
     expected: "a calendar with a slot after now",
-    got: content.until ?? content.cron,
+    got: content.until ?? content.cron ?? content.everyMs,
   });
 }

@@ -26,6 +26,7 @@ import {
   subgraph,
 } from "../../../src/index.ts";
 import { getFailure, ignoreResult } from "../../support/failure.ts";
+import { gate } from "../../support/tool-loop.ts";
 import { createVirtualWorld, type VirtualWorld } from "../../support/virtual-world.ts";
 
 const hourMs = 3_600_000;
@@ -352,6 +353,35 @@ describe("notifications", () => {
     await host.stop({ now: true });
     await stopped;
     expect(await listNotifications(store)).toMatchObject([{ state: "pending", attempts: 0 }]);
+    const other = startEngine(store.peer(), world);
+    await other.start();
+    expect(describeAll(other.received)).toEqual(["run.failed t"]);
+    await other.host.stop();
+  });
+
+  test("an engine that stops while it claims a notification returns it without a delivery [Y35]", async () => {
+    const world = createVirtualWorld();
+    const store = memoryStore();
+    const claimed = gate();
+    const slow: Store = {
+      ...store,
+      outbox: {
+        ...store.outbox,
+        claim: async (request) => {
+          const rows = await store.outbox.claim(request);
+          if (rows.length > 0) await claimed.passed;
+          return rows;
+        },
+      },
+    };
+    const { start, host, attempts } = startEngine(slow, world);
+    await start();
+    await fail(store, world, "t");
+    await world.advance(pollMs);
+    const stopped = host.stop({ now: true });
+    claimed.open();
+    await stopped;
+    expect(attempts).toEqual([]);
     const other = startEngine(store.peer(), world);
     await other.start();
     expect(describeAll(other.received)).toEqual(["run.failed t"]);

@@ -469,7 +469,8 @@ describe("refused requests", () => {
     await expect(pauseRun(mine, { thread: "t", branch: "b" })).rejects.toMatchObject({ code: "unknown_branch" });
     await expect(cancelRun(mine, { thread: "t", reason: "" })).rejects.toMatchObject({ code: "invalid_option" });
     await expect(cancelRun(mine, { thread: "a b" })).rejects.toMatchObject({ code: "invalid_id" });
-    await expect(pauseRun(mine, { thread: "t", until: Number.NaN })).rejects.toMatchObject({ code: "invalid_option" });
+    for (const until of [Number.NaN, 1e300])
+      await expect(pauseRun(mine, { thread: "t", until })).rejects.toMatchObject({ code: "invalid_option" });
     const misspelled = { thread: "t", why: "x" };
     await expect(cancelRun(mine, misspelled)).rejects.toMatchObject({ code: "invalid_option" });
     expect(await getStatus(mine)).toBe("waiting");

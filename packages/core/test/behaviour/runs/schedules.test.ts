@@ -19,7 +19,10 @@ import {
   run,
   runScheduleNow,
   START,
+  StatewrightError,
+  type Store,
   schedule,
+  submit,
 } from "../../../src/index.ts";
 import { fireDueSchedules } from "../../../src/resume/schedules/fire-schedules.ts";
 import { createVirtualWorld, type VirtualWorld } from "../../support/virtual-world.ts";
@@ -55,7 +58,10 @@ function createFixture(start = Date.UTC(2025, 2, 24)): Fixture {
   return { store: memoryStore({ now: () => world.clock.now() }), world, start };
 }
 
-async function startEngine({ store, world }: Pick<Fixture, "store" | "world">, graphs: readonly Graph[] = [words]) {
+async function startEngine(
+  { store, world }: Pick<Fixture, "world"> & { readonly store: Store },
+  graphs: readonly Graph[] = [words],
+) {
   const host = engine({ store, graphs, world, pollMs: 10 * minuteMs });
   await host.start();
   return host;
@@ -63,6 +69,29 @@ async function startEngine({ store, world }: Pick<Fixture, "store" | "world">, g
 
 const listKeys = async ({ store }: Pick<Fixture, "store">) =>
   (await listRuns(store)).map(({ key, status }) => `${key} ${status}`).toReversed();
+
+/** Gives a schedule the time zone of another version of the calendar data. */
+async function damageCalendar({ schedules }: MemoryStore, id: string): Promise<void> {
+  const row = await schedules.get(id);
+  if (row === undefined) throw new Error("no schedule");
+  const { everyMs: _, revision, ...rest } = row;
+  await schedules.put({ row: { ...rest, cron: "0 * * * *", timeZone: "Mars/Olympus" }, revision });
+}
+
+/** Refuses the runs of a thread, as a store does whose rows of that thread are damaged. */
+function refuseRuns(store: MemoryStore, thread: string): Store {
+  const { schedules } = store;
+  return {
+    ...store,
+    schedules: {
+      ...schedules,
+      put: async (write) => {
+        if (write.run?.thread === thread) throw new StatewrightError("store_corrupt", { what: "a row", next: "Stop" });
+        return await schedules.put(write);
+      },
+    },
+  };
+}
 
 const hourly = { id: "s", graph: words, everyMs: hourMs, thread: "t", input: { word: "w" } } as const;
 
@@ -325,6 +354,34 @@ describe("a stored schedule", () => {
     await host.stop();
   });
 
+  for (const [problem, code] of [
+    ["the thread of its runs is damaged", "store_corrupt"],
+    ["this process does not know its time zone", "invalid_option"],
+  ] as const)
+    test(`keeps its slot and leaves the other schedules and runs to the engine while ${problem} [Y7, F6]`, async () => {
+      const fixture = createFixture();
+      const { store, world, start } = fixture;
+      await schedule(store, { ...hourly, world, id: "bad", thread: "bad" });
+      await schedule(store, { ...hourly, world });
+      if (code === "invalid_option") await damageCalendar(store, "bad");
+      const damaged = code === "store_corrupt" ? refuseRuns(store, "bad") : store;
+      await submit(words, { store, world, thread: "queued", input: { word: "w" } });
+      await world.advance(hourMs);
+      const host = await startEngine({ store: damaged, world });
+      await world.advance(20 * minuteMs);
+      const rows = await listRuns(store);
+      expect(rows.map(({ thread, status }) => `${thread} ${status}`).toSorted()).toEqual(["queued done", "t done"]);
+      expect(await store.schedules.get("bad")).toMatchObject({ dueAt: start + hourMs });
+      expect(world.lines).toContainEqual(
+        expect.objectContaining({
+          level: "error",
+          message: "the slots of a schedule could not become runs",
+          fields: expect.objectContaining({ schedule: "bad", error: expect.objectContaining({ code }) }),
+        }),
+      );
+      await host.stop();
+    });
+
   test("is removed, and its queued runs stay [Y7]", async () => {
     const fixture = createFixture();
     const { store, world } = fixture;
@@ -386,6 +443,7 @@ test("a schedule with invalid options or an invalid input is refused and not sto
     [{ everyMs: undefined }, "invalid_option"],
     [{ cron: "0 9 * * *" }, "invalid_option"],
     [{ everyMs: 999 }, "invalid_option"],
+    [{ everyMs: Number.MAX_SAFE_INTEGER }, "invalid_option"],
     [{ ...cron, cron: "61 9 * * *" }, "invalid_option"],
     [{ ...cron, cron: "0 0 30 2 *" }, "invalid_option"],
     [{ ...cron, timeZone: "Mars/Olympus" }, "invalid_option"],

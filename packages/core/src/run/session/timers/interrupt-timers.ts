@@ -5,6 +5,7 @@
  */
 
 import { StatewrightError } from "../../../base/errors.ts";
+import { latestTime } from "../../../base/options.ts";
 import type { World } from "../../../base/world.ts";
 import { type InterruptRow, isOpen } from "../../../checkpoint/journal.ts";
 import type { TimerChange } from "../../../checkpoint/timer.ts";
@@ -24,7 +25,7 @@ export function getExpiryFields(
 ): Pick<InterruptRow, "expiresAt" | "onExpire"> {
   if (expiry === undefined) return noExpiry;
   const { ms, answer } = expiry;
-  const expiresAt = Math.ceil(raisedAt + ms);
+  const expiresAt = Math.min(Math.ceil(raisedAt + ms), latestTime);
   if (answer === undefined) return { expiresAt };
   return { expiresAt, onExpire: codec.encode(answer.value, `the onExpire of the interrupt "${key}"`) };
 }
