@@ -10,6 +10,7 @@ import {
   resume,
   run,
   START,
+  submit,
   updateThread,
   type World,
 } from "@statewright/core";
@@ -261,6 +262,31 @@ test("verify reports a thread that is not indexed by its metadata, has another s
     change(path, (db) => db.exec(damage));
     const found = (await store.verify()).faults.map((fault) => fault.what);
     expect([damage, found.includes(what)]).toEqual([damage, true]);
+    await store.close();
+  }
+});
+
+test("verify reports other numbers of waiting inputs than a thread has, and a queued run that no engine would find [PK5, PK8]", async () => {
+  const counts = "the numbers of waiting inputs are not those of the rows of the thread";
+  const turn = "a queued run is not in the index of the runs that can start, or another run is";
+  const faults = {
+    "UPDATE threads SET queued = 1": counts,
+    "UPDATE threads SET messages = 0": counts,
+    "UPDATE threads SET requests = 1": counts,
+    "UPDATE runs SET turn = NULL": turn,
+    "UPDATE runs SET turn = 'acme'": turn,
+    "UPDATE runs SET turn = '' WHERE status = 'done'": turn,
+  };
+  const graph = createGrowingGraph(diary, 20, 2);
+  for (const [index, [damage, what]] of Object.entries(faults).entries()) {
+    const path = join(home.path, `${index}.db`);
+    const store = sqliteStore(path);
+    await run(graph, { store, thread: "t", input: first }).result;
+    for (let nth = 0; nth < 2; nth++) await submit(graph, { store, thread: "t", input: first });
+    await store.post({ thread: "t", id: "m", kind: "steer", at: 1, messages: "[]" });
+    expect(await store.verify()).toMatchObject({ faults: [] });
+    change(path, (db) => db.exec(damage));
+    expect([damage, (await store.verify()).faults]).toEqual([damage, [{ thread: "t", what }]]);
     await store.close();
   }
 });

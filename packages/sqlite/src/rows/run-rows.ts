@@ -16,13 +16,23 @@ import { changedRunSum, putRunSum } from "./row-sums.ts";
 import type { ThreadRows } from "./thread-rows.ts";
 
 /**
- * Sets the turn of the first queued run of a branch: startable if the newest run of the branch has ended, or a queued
- * run pre-empts it.
+ * Condition under which the first queued run of a branch can start: the newest run of the branch has ended, or a queued
+ * run pre-empts it. `run` is the table or the alias of the queued run.
  */
+export function toStartCondition(run: string): string {
+  return (
+    "NOT EXISTS (SELECT 1 FROM branches b CROSS JOIN runs n ON n.key = b.run" +
+    " WHERE b.key = " +
+    run +
+    ".branch AND n.status NOT IN ('done', 'cancelled') AND NOT EXISTS (SELECT 1 FROM runs p" +
+    " INDEXED BY preempting_runs WHERE p.preempts = n.key AND p.preempts IS NOT NULL AND p.status = 'queued'))"
+  );
+}
+
+/** Sets the turn of the first queued run of a branch if the run can start. */
 const refreshTurn =
-  "UPDATE runs SET turn = CASE WHEN NOT EXISTS (SELECT 1 FROM branches b CROSS JOIN runs n ON n.key = b.run" +
-  " WHERE b.key = runs.branch AND n.status NOT IN ('done', 'cancelled') AND NOT EXISTS (SELECT 1 FROM runs p" +
-  " INDEXED BY preempting_runs WHERE p.preempts = n.key AND p.preempts IS NOT NULL AND p.status = 'queued'))" +
+  "UPDATE runs SET turn = CASE WHEN " +
+  toStartCondition("runs") +
   " THEN ifnull(tenant, '') END WHERE key = (SELECT q.key FROM runs q INDEXED BY queued_runs" +
   " WHERE q.thread = ? AND q.status = 'queued' AND q.branch = ? ORDER BY q.key LIMIT 1)";
 

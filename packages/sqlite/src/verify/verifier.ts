@@ -8,6 +8,7 @@ import type { Reencryption } from "../encryption/reencrypt.ts";
 import { maxCheckpointId, toRowKey } from "../file/schema.ts";
 import type { NamespaceRow } from "../read/namespace-reader.ts";
 import type { Reader } from "../read/reader.ts";
+import { toStartCondition } from "../rows/run-rows.ts";
 import { detailColumns } from "../rows/thread-details.ts";
 import { statusWithoutRun } from "../rows/thread-rows.ts";
 import type { ScheduleTable } from "../schedules/schedule-table.ts";
@@ -72,6 +73,25 @@ function prepareStatements(db: Database) {
       .prepare<[string], number>(
         "SELECT EXISTS (SELECT 1 FROM runs r INDEXED BY runs_of_thread WHERE r.thread = t.key AND r.tenant IS NOT t.tenant)" +
           " FROM threads t WHERE t.id = ?",
+      )
+      .pluck(),
+    hasOtherCounts: db
+      .prepare<[string], number>(
+        "SELECT t.queued <> (SELECT count(*) FROM runs r INDEXED BY queued_runs WHERE r.thread = t.key AND r.status = 'queued')" +
+          " OR t.messages <> (SELECT count(*) FROM branches b JOIN inbox_messages m ON m.branch = b.key WHERE b.thread = t.key AND m.run = '')" +
+          " OR t.requests <> (SELECT count(*) FROM branches b JOIN requests q ON q.branch = b.key WHERE b.thread = t.key AND q.handled = 0)" +
+          " FROM threads t WHERE t.id = ?",
+      )
+      .pluck(),
+    hasOtherTurn: db
+      .prepare<[string], number>(
+        "SELECT EXISTS (SELECT 1 FROM runs r INDEXED BY runs_of_thread WHERE r.thread = t.key AND r.turn IS NOT NULL" +
+          " AND (r.status <> 'queued' OR r.turn <> ifnull(r.tenant, '')))" +
+          " OR EXISTS (SELECT 1 FROM runs r INDEXED BY queued_runs WHERE r.thread = t.key AND r.status = 'queued' AND r.turn IS NULL" +
+          " AND NOT EXISTS (SELECT 1 FROM runs q INDEXED BY queued_runs WHERE q.thread = t.key AND q.status = 'queued'" +
+          " AND q.branch = r.branch AND q.key < r.key) AND " +
+          toStartCondition("r") +
+          ") FROM threads t WHERE t.id = ?",
       )
       .pluck(),
     pairs: db.prepare<[number], { name: string; value: string }>("SELECT name, value FROM run_metadata WHERE run = ?"),
@@ -226,7 +246,7 @@ export class Verifier implements StoreVerifier {
     });
   }
 
-  /** Verifies the title, metadata, tenant and owner of a thread, and the status that counts read. */
+  /** Verifies the title, metadata, tenant and owner of a thread, the status that counts read, and its waiting inputs. */
   #verifyDetails(id: string, onFault: (fault: Fault) => void): void {
     const found = this.#sql.details.get(id);
     if (found === undefined) return;
@@ -238,6 +258,10 @@ export class Verifier implements StoreVerifier {
       onFault({ thread: id, what: "the status of the thread is not that of its newest run" });
     if (this.#sql.hasForeignTenant.get(id) === 1)
       onFault({ thread: id, what: "a run has another tenant than its thread" });
+    if (this.#sql.hasOtherCounts.get(id) === 1)
+      onFault({ thread: id, what: "the numbers of waiting inputs are not those of the rows of the thread" });
+    if (this.#sql.hasOtherTurn.get(id) === 1)
+      onFault({ thread: id, what: "a queued run is not in the index of the runs that can start, or another run is" });
   }
 
   /** Reports runs whose metadata rows differ from their metadata. */

@@ -14,6 +14,8 @@ import {
   listNotifications,
   listThreads,
   type Notification,
+  resumeRuns,
+  retryRuns,
   run,
   START,
   submit,
@@ -45,6 +47,11 @@ const failing = defineGraph({ name: "failing", state: defineState({}) })
       throw new Error("no stock");
     },
   })
+  .edges({ [START]: "work", work: END });
+
+/** The program `failing` after its repair. */
+const repaired = defineGraph({ name: "failing", state: defineState({}) })
+  .nodes({ work: () => ({}) })
   .edges({ [START]: "work", work: END });
 
 function open(options: Parameters<typeof sqliteStore>[1] = {}): SqliteStore {
@@ -184,4 +191,27 @@ describe("an act on a file", () => {
     expect(rest).toMatchObject({ matched: byStatus.queued, done: byStatus.queued, skipped: 0, isComplete: true });
     expect(await countRuns(store)).toMatchObject({ total: 30, byStatus: { cancelled: 30 } });
   });
+
+  for (const [name, act, before] of [
+    ["retryRuns", retryRuns, "failed"],
+    ["resumeRuns", resumeRuns, "paused"],
+  ] as const)
+    test(`${name} whose process was killed continues with the remaining runs, and no run is left [Y33]`, async () => {
+      const store = open();
+      for (let nth = 0; nth < 30; nth++) {
+        if (before === "failed") await fail(store, `t${nth}`);
+        else await run(failing, { store, thread: `t${nth}`, breakpoints: { before: ["work"] } }).result;
+      }
+      expect((await countRuns(store)).byStatus[before]).toBe(30);
+      const killed = startProcess(`${before === "failed" ? "retry" : "resume"} and die`);
+      await new Promise((resolve) => killed.once("exit", resolve));
+      expect(killed.signalCode).toBe("SIGKILL");
+      const { byStatus } = await countRuns(store);
+      const rest = byStatus[before] + (before === "paused" ? byStatus.crashed : 0);
+      expect([byStatus.done >= 5, byStatus[before] >= 20, byStatus.crashed <= 4]).toEqual([true, true, true]);
+      const options = { store, graphs: [repaired], filter: {} };
+      expect(await act(options)).toMatchObject({ matched: rest, done: rest, failed: 0, isComplete: true });
+      expect(await resumeRuns(options)).toMatchObject({ matched: 30 - byStatus.done - rest, failed: 0 });
+      expect(await countRuns(store)).toMatchObject({ total: 30, byStatus: { done: 30 } });
+    });
 });

@@ -228,6 +228,25 @@ describe("delivered timers", () => {
     expect(await send({ timers: true })).toMatchObject({ status: "waiting" });
     expect(await send({ timers: true, at: at + 3_600_000 })).toMatchObject({ status: "done" });
   });
+
+  for (const skewMs of [3_600_000, -3_600_000])
+    test(`of a store with a clock fire by that clock, with workers that are ${skewMs / 60_000} minutes ahead of it [PK4, PA6]`, async () => {
+      world = createVirtualWorld(10_000_000);
+      const clocked = memoryStore({ ownership: "orchestrator", now: () => world.clock.now() - skewMs });
+      const dueAt = world.clock.now() - skewMs + 3_600_000;
+      expect(await send(runDelivery, clocked)).toMatchObject({ status: "waiting", next: { at: dueAt } });
+      await world.advance(3_599_000);
+      const others = [clocked, clocked.peer()];
+      for (const other of others)
+        expect(await send({ timers: true, at: dueAt + 3_600_000 }, other)).toMatchObject({ status: "waiting" });
+      await world.advance(1_000);
+      for (const other of others)
+        expect(await send({ timers: true, at: 0 }, other)).toMatchObject({
+          status: "done",
+          output: { log: ["a", "late", "last"] },
+        });
+      expect(calls).toEqual(["first", "last"]);
+    });
 });
 
 const chatState = defineState({ messages: channel.messages() });
@@ -305,13 +324,19 @@ describe("a delivered cancel", () => {
 
 describe("a delivery to older code", () => {
   /** Graph whose second version asks in a node that the first one does not have. */
-  const createVersion = (version: 1 | 2): Graph => {
+  const createVersion = (version: 1 | 2, work: () => unknown = () => undefined): Graph => {
     const graph = defineGraph({ name: "desk", version, state: State, interrupts: { confirm: z.string() } });
     const end = () => ({});
     return version === 1
       ? graph.nodes({ end }).edges({ [START]: "end", end: END })
       : graph
-          .nodes({ ask: async (_state, { interrupt }) => ({ log: [await interrupt("confirm")] }), end })
+          .nodes({
+            ask: async (_state, { interrupt }) => {
+              await work();
+              return { log: [await interrupt("confirm")] };
+            },
+            end,
+          })
           .edges({ [START]: "ask", ask: "end", end: END });
   };
 
@@ -330,6 +355,20 @@ describe("a delivery to older code", () => {
     await send({ ...runDelivery, signal: AbortSignal.abort() }, store, newer);
     expect(await send({ resume: true }, store, older)).toMatchObject({ status: "queued", hasMore: true });
     expect(await send(runDelivery, store, newer)).toMatchObject({ status: "waiting", hasMore: false });
+  });
+
+  test("leaves a crashed run of newer code unparked, also with a forced claim, and newer code continues it [PK1, PA5]", async () => {
+    const [older, newer] = [[createVersion(1)], [createVersion(2)]];
+    ignoreResult(send(runDelivery, store, [createVersion(2, () => createDeferred().promise)]));
+    await world.waitUntilIdle();
+    const peer = store.peer();
+    store.crash();
+    expect(await send(runDelivery, peer, older)).toMatchObject({ status: "crashed", hasMore: true });
+    const forced = { ...runDelivery, claim: "force" } as const;
+    expect(await send(forced, peer, older)).toMatchObject({ status: "crashed", hasMore: true });
+    expect(await send({ resume: true }, peer, older)).toMatchObject({ status: "crashed", hasMore: true });
+    expect(await send(runDelivery, peer, newer)).toMatchObject({ status: "waiting", hasMore: false });
+    expect((await peer.runs({ thread: "t" })).map(({ status }) => status)).toEqual(["waiting"]);
   });
 });
 

@@ -6,6 +6,7 @@ import {
   channel,
   defineGraph,
   defineState,
+  defineTool,
   deleteThread,
   durableMachine,
   END,
@@ -24,9 +25,10 @@ import {
   type Store,
   stopNotifications,
   subgraph,
+  toolNode,
 } from "../../../src/index.ts";
 import { getFailure, ignoreResult } from "../../support/failure.ts";
-import { gate } from "../../support/tool-loop.ts";
+import { call, gate } from "../../support/tool-loop.ts";
 import { createVirtualWorld, type VirtualWorld } from "../../support/virtual-world.ts";
 
 const hourMs = 3_600_000;
@@ -215,6 +217,24 @@ describe("notifications", () => {
         defineGraph({ name: "outer", state: defineState({ how: z.string().default("charge") }) })
           .nodes({ inner: subgraph(createGraph({ world }), { input: () => ({ how: "charge" }), output: () => ({}) }) })
           .edges({ [START]: "inner", inner: END }),
+    ],
+    [
+      "a call of a once tool",
+      (world) => {
+        const charge = defineTool({
+          name: "charge",
+          description: "Charge the card.",
+          input: z.object({}),
+          effect: "once",
+          run: () => sleepAnHour(world),
+        });
+        return defineGraph({ name: "desk", state: defineState({ messages: channel.messages() }) })
+          .nodes({
+            model: () => ({ messages: [{ role: "assistant", id: "a1", content: [call("charge")], finish: "calls" }] }),
+            tools: toolNode({ tools: [charge] }),
+          })
+          .edges({ [START]: "model", model: "tools", tools: END });
+      },
     ],
     [
       "an actor of a durable machine",

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { fromPromise, setup } from "xstate";
 import * as z from "zod";
 import {
   cancelRun,
@@ -6,6 +7,7 @@ import {
   defineGraph,
   defineState,
   defineTool,
+  durableMachine,
   END,
   engine,
   getState,
@@ -514,5 +516,82 @@ describe("reads of waiting inputs", () => {
     expect(await getStatus(mine)).toBe("done");
     await host.stop();
     expect(world.timers).toBe(0);
+  });
+});
+
+describe("a request for a durable machine", () => {
+  const createPayment = (aborted: string[], release: Promise<string>) =>
+    durableMachine(
+      setup({
+        actors: {
+          charge: fromPromise<string>(({ signal }) => {
+            signal.addEventListener("abort", () => void aborted.push("charge"));
+            return release;
+          }),
+        },
+      }).createMachine({
+        id: "payment",
+        initial: "charging",
+        states: {
+          charging: { invoke: { src: "charge", onDone: "resting" } },
+          resting: { after: { 3600000: "over" } },
+          over: { type: "final" },
+        },
+      }),
+      { version: 1, effects: { charge: "idempotent" } },
+    );
+
+  test("from another process cancels it with the signal of its promise, or pauses it after its promise [PK11, SE5]", async () => {
+    for (const [act, status] of [
+      [cancelRun, "cancelled"],
+      [pauseRun, "paused"],
+    ] as const) {
+      const mine = memoryStore();
+      const world = createVirtualWorld();
+      const aborted: string[] = [];
+      const charged = createDeferred<string>();
+      const payment = createPayment(aborted, charged.promise);
+      const handle = run(payment, { store: { ...mine, local: false }, thread: "t", world });
+      await world.waitUntilIdle();
+      const outcome = await act(mine.peer(), { thread: "t", reason: "enough", world });
+      expect(outcome).toMatchObject({ status: "requested", runStatus: "running" });
+      await world.waitUntilIdle();
+      expect(aborted).toEqual(status === "cancelled" ? ["charge"] : []);
+      // A pause lets the promise end.
+      if (status === "paused") charged.resolve("ok");
+      expect(await handle.result).toMatchObject({ status });
+      expect(await mine.requests("t")).toEqual([]);
+      await world.advance(1_000);
+      expect([await getStatus(mine), world.timers]).toEqual([status, 0]);
+    }
+  });
+
+  test("whose hint is lost ends it at its next commit [PK11, SE5]", async () => {
+    const mine = memoryStore();
+    const world = createVirtualWorld();
+    const charged = createDeferred<string>();
+    const payment = createPayment([], charged.promise);
+    const handle = run(payment, { store: { ...withoutHints(mine), local: false }, thread: "t", world });
+    await world.waitUntilIdle();
+    await cancelRun(mine.peer(), { thread: "t", reason: "enough", world });
+    charged.resolve("ok");
+    expect(await handle.result).toMatchObject({ status: "cancelled", reason: "enough" });
+    expect(await mine.requests("t")).toEqual([]);
+  });
+
+  test("at rest ends it at once without its code, and its delay never fires [PK11, SE5]", async () => {
+    const store = memoryStore();
+    const world = createVirtualWorld();
+    const payment = createPayment([], Promise.resolve("ok"));
+    expect(await run(payment, { store, thread: "t", world }).result).toMatchObject({ status: "paused" });
+    expect(await cancelRun(store.peer(), { thread: "t", reason: "enough", world })).toMatchObject({
+      status: "cancelled",
+    });
+    expect(await store.timers({ thread: "t" })).toEqual([]);
+    const host = engine({ store, graphs: [payment], world });
+    await host.start();
+    await world.advance(7_200_000);
+    expect(await getStatus(store)).toBe("cancelled");
+    await host.stop();
   });
 });

@@ -3,7 +3,18 @@
  * delivered notification and each progress to its parent, and waits there for its end.
  */
 import process from "node:process";
-import { cancelRuns, defineGraph, defineState, deleteThreads, END, engine, run, START } from "@statewright/core";
+import {
+  cancelRuns,
+  defineGraph,
+  defineState,
+  deleteThreads,
+  END,
+  engine,
+  resumeRuns,
+  retryRuns,
+  run,
+  START,
+} from "@statewright/core";
 import { sqliteStore } from "@statewright/sqlite";
 
 const [, , file = "", role = "", thread = "t"] = process.argv;
@@ -61,6 +72,19 @@ switch (role) {
       onProgress: ({ done }) => void (done === 5 && process.kill(process.pid, "SIGKILL")),
     });
     break;
+  case "resume and die":
+  case "retry and die": {
+    // The program after its repair.
+    const repaired = defineGraph({ name: "failing", state: defineState({}) })
+      .nodes({ work: () => ({}) })
+      .edges({ [START]: "work", work: END });
+    const act = role === "retry and die" ? retryRuns : resumeRuns;
+    await act({
+      ...{ store, graphs: [repaired], filter: {}, concurrency: 2 },
+      onProgress: ({ done }) => void (done === 5 && process.kill(process.pid, "SIGKILL")),
+    });
+    break;
+  }
   default:
     throw new Error(`unknown role ${role}`);
 }
