@@ -6,7 +6,7 @@ import type { World } from "../base/world.ts";
 import type { RunRow, RunStatus } from "../checkpoint/checkpoint.ts";
 import type { RunRequest, RunRequestKind, RunRequestOutcome } from "../checkpoint/run-request.ts";
 import type { Store } from "../checkpoint/store.ts";
-import { finishRequestedRun } from "../run/finish-requested-run.ts";
+import { finishRequestedRun } from "../run/loop/finish-requested-run.ts";
 import { leaveQueue } from "../run/queue.ts";
 import { checkCodecOption, checkStoreOption, checkWorldOption } from "../run/session/options/check-run-options.ts";
 import { type ActiveRun, getThreadRegistry } from "../run/session/thread-registry.ts";

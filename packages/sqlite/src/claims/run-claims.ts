@@ -85,7 +85,7 @@ export class RunClaims {
       }
       if (written.length === request.limit) break;
     }
-    if (served.size > 0) this.#startable.saveRotation(request, served, written.length < request.limit);
+    if (served.size > 0) this.#startable.saveRotation(request, served, { isComplete: written.length < request.limit });
     return written;
   }
 

@@ -82,7 +82,7 @@ export function createInbox(plan: Plan, world: World, location: InboxLocation | 
     steerController?.abort(createSteerReason());
   }
 
-  async function loadMessages(isLast: boolean): Promise<readonly QueuedMessage[]> {
+  async function loadMessages({ isLast }: { readonly isLast: boolean }): Promise<readonly QueuedMessage[]> {
     if (location === undefined) return queued;
     const { store, codec, thread, branch, arrivals } = location;
     const mayHaveMissed = isLast && store.local !== true;
@@ -114,7 +114,7 @@ export function createInbox(plan: Plan, world: World, location: InboxLocation | 
     mayHaveMessages: location === undefined ? () => queued.length > 0 : () => isConversation,
     listMessages: async (boundary) => {
       const knownIds = [...steerIds];
-      const found = await loadMessages(boundary === "last");
+      const found = await loadMessages({ isLast: boundary === "last" });
       // An arrival may be reported after the message was delivered.
       for (const id of knownIds) if (!found.some((message) => message.id === id)) steerIds.delete(id);
       for (const { id, kind } of found) if (kind === "steer") steerIds.add(id);
