@@ -140,7 +140,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "answers to interrupts are not saved",
-    file: "packages/core/src/run/superstep/start-event.ts",
+    file: "packages/core/src/run/session/durable-event.ts",
     find: "{ run: session.position.run, interrupts, timers, events: event.rows }",
     replace: "{ run: session.position.run, timers, events: event.rows }",
   },

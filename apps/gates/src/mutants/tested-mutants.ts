@@ -101,7 +101,7 @@ export const testedMutants: readonly TestedMutant[] = [
   },
   {
     name: "an unknown argument key is accepted",
-    file: "packages/core/src/tool/arguments/unexpected-args.ts",
+    file: "packages/core/src/tool/arguments/parse-args.ts",
     find: "    unknown: found.unknown\n      .slice(0, maxReported)",
     replace: "    unknown: found.unknown\n      .slice(maxReported)",
     rule: "D26",

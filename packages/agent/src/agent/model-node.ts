@@ -1,4 +1,4 @@
-/** Model node of an agent: one model call per execution. */
+/** Model node of an agent: a model call per execution, and the builder of that call from the options of the node. */
 import {
   type AgentEnd,
   type AnyModel,

@@ -1,5 +1,7 @@
-/** Data of the memory store: threads with their namespaces, runs, interrupts and artifacts. */
-
+/**
+ * Data of the memory store: threads with their namespaces, checkpoints, runs, interrupts, requests and artifacts, the
+ * outbox and the hints, with the reads and writes of single rows.
+ */
 import type { MemoryLongTerm } from "../../long-term/memory-long-term.ts";
 import {
   type ArtifactRow,

@@ -1,5 +1,5 @@
 /**
- * The event stream of a run. A durable event has its own sequence number and is emitted after its commit; a transient
+ * The event stream of a run, and the emitter of its sessions. A durable event has its own sequence number and is emitted after its commit; a transient
  * event has the sequence number of the latest durable event.
  */
 

@@ -1,4 +1,7 @@
-/** One request to a model: applies timeouts, streams deltas, and validates the reply. */
+/**
+ * One request to a model: converts the request to the wire format of the model, applies timeouts, streams deltas, and
+ * validates the reply.
+ */
 
 import { describeThrown, StatewrightError } from "../../base/errors.ts";
 import { ignoreRejections } from "../../base/ignore-rejections.ts";

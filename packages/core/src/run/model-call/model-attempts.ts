@@ -1,6 +1,7 @@
 /**
  * The requests of one model call: retries, then fallback models. Model requests are retried only here: hooks,
- * interrupts and steps of the node are not repeated.
+ * interrupts and steps of the node are not repeated. The failed requests of a call are remembered in this process, and
+ * the requested models are journaled.
  */
 
 import { extendError, isStatewrightError } from "../../base/errors.ts";
@@ -417,6 +418,8 @@ export interface PreviousAttempts {
   readonly isFromOtherProcess: boolean;
 }
 
+const noAttempts: PreviousAttempts = { attempts: [], isFromOtherProcess: false };
+
 /** Finds previous attempts. Call before the model call starts, because the call adds a journal row of its own. */
 export function findPreviousAttempts(position: Position, records: Journal, task: Task, key: string): PreviousAttempts {
   const sessionAttempts = attemptsBySession.get(records);
@@ -430,8 +433,6 @@ export function findPreviousAttempts(position: Position, records: Journal, task:
   const models = row.stage === undefined ? [row.name] : splitModels(row.stage);
   return { attempts: models.map((model) => ({ model, kind: "unrecorded" })), isFromOtherProcess: true };
 }
-
-const noAttempts: PreviousAttempts = { attempts: [], isFromOtherProcess: false };
 
 /** Remembers the failed attempts of a call, with their usage. */
 export function rememberFailedAttempts(

@@ -1,4 +1,4 @@
-/** Reduces the writes of tasks into the next state, channel by channel. Pure. */
+/** Reduces the writes of tasks into the next state, channel by channel, and assigns ids to written messages. Pure. */
 
 import { describeThrown, StatewrightError } from "../../base/errors.ts";
 import { fingerprint } from "../../base/ids.ts";

@@ -1,7 +1,8 @@
 /**
- * Inbox delivery of a superstep. Messages are reduced after all task writes, in the checkpoint that removes them from
- * the inbox, so each message is delivered exactly once. Messages never come between a tool call and its result, and
- * never into the last checkpoint of a run, where no model would read them: they wait for the next run.
+ * Inbox delivery of a superstep. Messages are reduced after all task writes, in the checkpoint that removes the messages
+ * from the inbox, so each message is delivered exactly once. Messages never come between a tool call and its result, and
+ * never into the last checkpoint of a run, which no model reads: such messages wait for the next run. The messages of an
+ * input pass the same checks.
  */
 
 import { isStatewrightError, StatewrightError, toErrorRecord } from "../../base/errors.ts";

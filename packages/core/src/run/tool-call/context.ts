@@ -1,4 +1,7 @@
-/** Context of one tool call, shared by its stages prepare, execute and finalize. */
+/**
+ * Context of one tool call, shared by the stages prepare, execute and finalize: middleware, events, hook errors, and
+ * copies of result data that can be saved.
+ */
 
 import { describeThrown, StatewrightError } from "../../base/errors.ts";
 import { isData, type Json, type JsonObject } from "../../base/json.ts";

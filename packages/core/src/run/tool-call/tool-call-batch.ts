@@ -1,4 +1,4 @@
-/** Shared state of the tool calls of one message while their tool node runs. */
+/** Shared state of the tool calls of a message while the tool node runs: call limit and locks. */
 import { describeThrown } from "../../base/errors.ts";
 import { describeValue } from "../../base/json.ts";
 import type { World } from "../../base/world.ts";

@@ -1,6 +1,6 @@
 /**
- * Runtime of a tool call: injected values, progress, updates and custom events for listeners, and the artifacts of the
- * thread.
+ * Runtime of a tool call: injected values, progress, updates and custom events for listeners, the artifacts of the
+ * thread, and the redaction of progress over its chunks.
  */
 
 import { findInvalidData, resultBounds } from "../../base/bounds.ts";
@@ -377,6 +377,8 @@ export function redactPayload(call: ToolCallContext, name: string, payload: Json
   return released + text;
 }
 
+const nothingWithheld: ReturnType<typeof flushWithheld> = { line: "", events: new Map() };
+
 /** Returns and clears the text withheld until the end: of the last progress line, and of events by name. */
 export function flushWithheld(call: ToolCallContext): {
   readonly line: string;
@@ -390,8 +392,6 @@ export function flushWithheld(call: ToolCallContext): {
   const events = [...state.events].map(([name, before]) => [name, redactWithheld(before)] as const);
   return { line: redactWithheld(state.lastLine), events: new Map(events.filter(([, text]) => text !== "")) };
 }
-
-const nothingWithheld: ReturnType<typeof flushWithheld> = { line: "", events: new Map() };
 
 /**
  * Redacts a partial result. Each partial result is independent: withheld text reappears in the next partial result or

@@ -1,4 +1,4 @@
-/** Changes of timer rows by a checkpoint: armed, fired or cancelled timers only. */
+/** Changes of timer rows: armed, fired or cancelled timers of a checkpoint, and the wake timer of a paused run. */
 import type { Control, PendingTimer, RunRow, RunStatus } from "../../../checkpoint/checkpoint.ts";
 import type { Commit } from "../../../checkpoint/store.ts";
 import { type TimerChange, wakeTimerId } from "../../../checkpoint/timer.ts";
