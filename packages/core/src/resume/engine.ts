@@ -35,8 +35,8 @@ export interface EngineOptions extends ServingOptions {
   /**
    * Tells a person or another system about runs that failed, were parked, or are in doubt, and with
    * `waitingLongerThanMs` about interrupts that are open for too long. From the first start of such an engine on, each
-   * process of the store writes a notification with the end of the run, in one commit, and any engine with `notify`
-   * delivers it at least once. A function, or its options. Default: none.
+   * process of the store writes a notification with the end of the run, in a single commit, and any engine with
+   * `notify` delivers it at least once. A function, or its options. Default: none.
    */
   readonly notify?: Notify | NotifyOptions;
 }

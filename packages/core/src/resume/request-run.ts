@@ -49,7 +49,7 @@ export interface RequestedRunResult {
   readonly request?: RunRequest | undefined;
 }
 
-/** Request of one call, with its kind. */
+/** Request of a call, with its kind. */
 interface GivenRequest extends RequestRunOptions {
   readonly kind: RunRequestKind;
   readonly until?: number | undefined;

@@ -9,7 +9,7 @@ import type { ServingOptions } from "./serving.ts";
 const pageSize = 500;
 
 /**
- * Handles the requests of all runs at rest, except those of skipped threads, one thread after the other. A failure is
+ * Handles the requests of all runs at rest, except those of skipped threads, thread by thread. A failure is
  * logged; the next scan tries again.
  */
 export async function finishRequestedRuns(

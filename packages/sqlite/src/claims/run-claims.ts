@@ -1,4 +1,4 @@
-/** Claims of runs: selects claimable runs and claims their threads, in one write. */
+/** Claims of runs: selects claimable runs and claims their threads, in a single write. */
 
 import type { StatewrightError } from "@statewright/core";
 import { type ClaimableKind, type ClaimedRun, claimRules, type RunClaimRequest } from "@statewright/core/store";

@@ -130,7 +130,7 @@ export function createMemoryOutbox(): MemoryOutbox {
 export type Threads = Map<string, Thread> & {
   runCount: number;
   interruptCount: number;
-  /** Number of owners created: with one owner, no other process can write. */
+  /** Number of owners created: with a single owner, no other process can write. */
   ownerCount: number;
   /** Threads that may have an undelivered event in an inbox: every other thread has none. */
   readonly eventThreads: Set<string>;
@@ -248,7 +248,7 @@ export function getBranch(
   return { thread, namespace };
 }
 
-/** Artifacts of one thread. */
+/** Artifacts of a thread. */
 export interface ThreadArtifacts {
   rows: ArtifactRow[];
   readonly bodies: Map<string, Uint8Array>;

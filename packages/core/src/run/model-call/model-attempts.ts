@@ -1,5 +1,5 @@
 /**
- * The requests of one model call: retries, then fallback models. Model requests are retried only here: hooks,
+ * The requests of a model call: retries, then fallback models. Model requests are retried only here: hooks,
  * interrupts and steps of the node are not repeated. The failed requests of a call are remembered in this process, and
  * the requested models are journaled.
  */
@@ -37,7 +37,7 @@ import type { BeforeRequest } from "./request-hooks.ts";
 /** Fields of a message about its requests. */
 type AttemptNotes = Pick<AssistantMessage, "answeredBy" | "failedAttempts">;
 
-/** The requests of one model call. */
+/** The requests of a model call. */
 export interface ModelAttempts {
   /** Requests until a model replies. A repeated call, e.g. by a hook, retracts the previous reply. */
   readonly generate: (request: ModelRequest) => Promise<ModelReply>;
@@ -96,7 +96,7 @@ interface FailedRequest {
   readonly failures: number;
 }
 
-/** The requests of one model call: retries of a model, then its fallback models. */
+/** The requests of a model call: retries of a model, then its fallback models. */
 class ModelRequests {
   readonly #session: RequestParts;
   readonly #scope: TaskScope;
@@ -216,7 +216,7 @@ class ModelRequests {
   }
 
   /**
-   * Makes one request. When its node is abandoned, retracts the streamed text at once, because the node may be
+   * Makes a single request. When its node is abandoned, retracts the streamed text at once, because the node may be
    * retried.
    */
   #attempt(model: Model, request: ModelRequest): Promise<ModelReply> {

@@ -97,7 +97,7 @@ function reduceChannel(
   return base === undefined ? result : { value: result.value, delta: { kind: "replace", value: result.value } };
 }
 
-/** Applies one write with the user's reducer. A failure names the node of the write. */
+/** Applies a single write with the user's reducer. A failure names the node of the write. */
 function applyReducer(
   plan: Plan,
   name: string,

@@ -205,7 +205,7 @@ function isRemoval(item: unknown): item is { readonly remove: unknown } {
   return isPlainObject(item) && Object.hasOwn(item, "remove");
 }
 
-/** Identical messages with the same id count as one message. */
+/** Identical messages with the same id count as a single message. */
 function findDuplicate(incoming: readonly MessageWrite[]): string | undefined {
   if (incoming.length < 2) return undefined;
   const seen = new Map<string, Message>();

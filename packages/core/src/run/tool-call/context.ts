@@ -1,5 +1,5 @@
 /**
- * Context of one tool call, shared by the stages prepare, execute and finalize: middleware, events, hook errors, and
+ * Context of a tool call, shared by the stages prepare, execute and finalize: middleware, events, hook errors, and
  * copies of result data that can be saved.
  */
 
@@ -195,10 +195,10 @@ export function handleHookError(
   return undefined;
 }
 
-/** Maximum paths of dropped parts in one warning. */
+/** Maximum paths of dropped parts in a single warning. */
 const maxListed = 20;
 
-/** Copies the data of one result or update of a call, and logs the dropped parts together. */
+/** Copies the data of a result or update of a call, and logs the dropped parts together. */
 export interface ResultDataCopier {
   readonly copy: (value: unknown, name: string) => unknown;
   readonly logDropped: () => void;

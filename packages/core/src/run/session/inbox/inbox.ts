@@ -44,7 +44,7 @@ export interface Inbox {
   /** Records the arrival of steering messages with these ids. */
   readonly notifyArrival: (ids: readonly string[]) => void;
   /**
-   * Returns a signal that aborts while a steering message is undelivered; all callers in one superstep share the
+   * Returns a signal that aborts while a steering message is undelivered; all callers in a single superstep share the
    * signal.
    */
   readonly getSteerSignal: () => AbortSignal;

@@ -210,7 +210,7 @@ export type SessionWrite = Pick<
 >;
 
 /**
- * Commits all pending rows with `parts` in one store commit. A checkpoint leaves out task outcomes that it has
+ * Commits all pending rows with `parts` in a single store commit. A checkpoint leaves out task outcomes that it has
  * already reduced.
  */
 function writeCommit(saved: Persistence, parts: SessionWrite, onCommitted: (failure?: StatewrightError) => void): void {

@@ -4,7 +4,7 @@ import type { Commit } from "../../../checkpoint/store.ts";
 import { type TimerChange, wakeTimerId } from "../../../checkpoint/timer.ts";
 import { getTimerId } from "../../kernel/actor-tree.ts";
 
-/** Lists the timer changes from one checkpoint to the next; undefined control means no pending timers. */
+/** Lists the timer changes from a checkpoint to the next; undefined control means no pending timers. */
 export function listTimerChanges(
   before: Control | undefined,
   after: Control | undefined,
