@@ -103,7 +103,7 @@ const unstreamedModels: WeakSet<KnownModel> = new WeakSet();
 
 type CallResult = { readonly reply: ModelReply } | { readonly failure: unknown };
 
-/** One request of a model, with the continuations of its paused replies. */
+/** A request of a model, with the continuations of its paused replies. */
 class WireCall {
   readonly #target: Target;
   readonly #request: ModelRequest;

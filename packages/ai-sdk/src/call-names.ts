@@ -75,7 +75,7 @@ interface KnownIds {
 const knownIds: WeakMap<Message, KnownIds> = new WeakMap();
 
 /**
- * Returns the ids of the calls in the messages. Costs one comparison per message of the list that the last request
+ * Returns the ids of the calls in the messages. Costs a single comparison per message of the list that the last request
  * of the conversation had, and reads the blocks of new messages only.
  */
 function getKnownIds(messages: readonly Message[]): ReadonlySet<string> {

@@ -10,7 +10,7 @@ const maxAlternatives = 256;
 
 /**
  * Creates a matcher for paths relative to the root, with `/`: `*` and `?` match within a name, `**` matches any
- * number of folders, `[a-z]` one character, `{ts,tsx}` one of several. A glob without a slash matches names at any
+ * number of folders, `[a-z]` a character, `{ts,tsx}` one of several. A glob without a slash matches names at any
  * depth. Throws `io` for a glob that can match nothing: empty, or with an unclosed bracket or a trailing backslash.
  */
 export function createGlobMatcher(glob: string): (path: string) => boolean {

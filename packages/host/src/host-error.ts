@@ -1,4 +1,4 @@
-/** Errors of files and child processes: one class, identified by `code`, with the fix in the message. */
+/** Errors of files and child processes: a single class, identified by `code`, with the fix in the message. */
 import type { ProcessResult } from "./process-result.ts";
 
 /** Error code: `outside` is a path outside its workspace, `io` covers all other failures. */

@@ -1,4 +1,4 @@
-/** Statewright host: files and child processes of Node behind one interface. */
+/** Statewright host: files and child processes of Node behind a single interface. */
 
 export { getCompleteUtf8Length } from "./capture.ts";
 export type { EnvironmentOptions } from "./environment.ts";

@@ -74,7 +74,7 @@ export async function openInside(root: string, path: string, mode: "look" | "rea
   return hasProc ? openByHandle(root, path, mode) : openByPath(root, path, mode);
 }
 
-/** Synchronous: one round trip through the thread pool costs more than all these system calls together. */
+/** Synchronous: a single round trip through the thread pool costs more than all these system calls together. */
 function openByHandle(root: string, path: string, mode: "look" | "read" | "folder"): OpenFile {
   const kind = mode === "folder" ? O_DIRECTORY : 0;
   // Opening a device can have side effects: inspect the file by O_PATH first, then open the same file for reading.

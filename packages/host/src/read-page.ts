@@ -51,7 +51,7 @@ export async function readPage(handle: Handle, size: number, options: PageOption
   const { signal, onScanned } = options;
   const page = new PageBuilder(options);
   let total = 0;
-  // One byte more than expected, to detect the end of the file with the same read; /proc reports size 0 for non-empty
+  // A byte more than expected, to detect the end of the file with the same read; /proc reports size 0 for non-empty
   // files.
   let chunk = Buffer.allocUnsafe(size > 0 ? Math.min(chunkBytes, size + 1) : chunkBytes);
   for (;;) {
@@ -142,7 +142,7 @@ class PageBuilder {
 
   #appendToLine(part: Buffer): void {
     this.#lineBytes += part.length;
-    // One byte beyond the limit, to detect a carriage return at the end of the line.
+    // A byte beyond the limit, to detect a carriage return at the end of the line.
     const room = this.#limits.maxLineBytes + 1 - this.#bufferedBytes;
     if (this.isSkipping() || room <= 0) return;
     this.#lineChunks.push(Buffer.from(part.subarray(0, room)));

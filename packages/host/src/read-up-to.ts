@@ -8,7 +8,7 @@ import type { Handle } from "./open-inside.ts";
 export async function readUpTo(handle: Handle, maxBytes: number, size: number = maxBytes): Promise<Buffer> {
   const chunks: Buffer[] = [];
   for (let total = 0; total < maxBytes; ) {
-    // One byte more than expected, to detect the end of the file with the same read.
+    // A byte more than expected, to detect the end of the file with the same read.
     const expectedBytes = total < size ? size - total + 1 : maxBytes;
     const chunk = Buffer.allocUnsafe(Math.min(maxBytes - total, expectedBytes, 64 * 1024));
     const bytesRead = await handle.read(chunk, total);

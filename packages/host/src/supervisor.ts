@@ -30,7 +30,7 @@ export interface SupervisorOptions<Resource extends SupervisedResource> {
 /** Trust check before a restart; undefined without a check. */
 export type StartCheck = (() => Promise<boolean>) | undefined;
 
-/** Supervisor of one resource. */
+/** Supervisor of a resource. */
 export interface Supervisor<Resource extends SupervisedResource> {
   /** Most recently started resource. */
   readonly latest: Resource;
@@ -145,7 +145,7 @@ class ResourceSupervisor<Resource extends SupervisedResource> implements Supervi
     throw ToolError.unavailable(cause instanceof Error ? cause.message : String(cause), { modelMessage, cause });
   }
 
-  /** Runs one start or close at a time. */
+  /** Runs a single start or close at a time. */
   #runExclusive<Value>(work: () => Promise<Value>): Promise<Value> {
     const turn = Promise.allSettled([this.#pending])
       .then(work)

@@ -13,7 +13,8 @@ export interface WatchOptions {
   /** Clock, random source and log. Default: those of the system. */
   readonly world: Pick<World, "schedule">;
   /**
-   * Milliseconds between the first file event and `onChange`, because one change causes several events. Default: 50.
+   * Milliseconds between the first file event and `onChange`, because a single change causes several events. Default:
+   * 50.
    */
   readonly pauseMs?: number;
 }

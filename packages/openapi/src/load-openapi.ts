@@ -81,7 +81,7 @@ export interface OpenApiOptions extends Pick<FetchOptions, "allowPrivate" | "all
   readonly idempotencyKey?: boolean | string;
   /** Maximum redirects. Default 0. */
   readonly maxRedirects?: number;
-  /** Timeout of one attempt in milliseconds. Default 30,000. */
+  /** Timeout of an attempt in milliseconds. Default 30,000. */
   readonly timeoutMs?: number;
   /** Returns the overrides of a single tool. */
   readonly tool?: (operation: OpenApiOperation) => OpenApiToolParts | undefined;

@@ -6,7 +6,7 @@ import type { Json, JsonObject } from "@statewright/core";
 import { isJsonObject } from "@statewright/json-schema";
 import { createPartError, type Document, findPart, type Part, resolveRefs, toList } from "./document.ts";
 
-/** Reader for the schemas of one operation, with shared definitions. */
+/** Reader for the schemas of an operation, with shared definitions. */
 export interface SchemaReader {
   /** Converts a schema of the document; `object` inlines its references. */
   readonly read: (schema: unknown, place: string) => Json;
@@ -48,7 +48,7 @@ interface Definition {
   schema: Json;
 }
 
-/** Creates a reader for one operation with the name `where`. */
+/** Creates a reader for a single operation with the name `where`. */
 export function createSchemaReader(document: Document, operationName: string): SchemaReader {
   const byRef = new Map<string, Definition>();
   const usedNames = new Set<string>();
@@ -155,8 +155,8 @@ function removeReadOnly(document: Document, schema: Part, location: string): Par
 }
 
 /**
- * Converts one level of an OpenAPI 3.0 schema to JSON Schema. Also applied to 3.1 documents, which often contain 3.0
- * keywords by mistake.
+ * Converts a single level of an OpenAPI 3.0 schema to JSON Schema. Also applied to 3.1 documents, which often contain
+ * 3.0 keywords by mistake.
  */
 function upgradeSchema(schema: Part): Part {
   const { nullable, example, exclusiveMinimum, exclusiveMaximum, ...rest } = schema;

@@ -7,8 +7,8 @@ import { percentEncode, toWellFormed } from "./parameter-style.ts";
 import type { ParameterLocation } from "./parameters.ts";
 
 /**
- * Secret names of a scheme: one name of a key or a token, or the names of user name and password. Resolved from the
- * secrets of the run at each call, so a source can return a fresh token each time.
+ * Secret names of a scheme: a single name of a key or a token, or the names of user name and password. Resolved from
+ * the secrets of the run at each call, so a source can return a fresh token each time.
  */
 export type OpenApiAuth = string | { readonly username: string; readonly password: string } | CustomScheme;
 
@@ -31,7 +31,7 @@ export interface Credential {
   readonly put: { readonly in: "query" | "cookie" | "header"; readonly name: string; readonly prefix: string };
 }
 
-/** Credential with resolved secrets, for one call. */
+/** Credential with resolved secrets, for a single call. */
 export interface ResolvedCredential {
   readonly put: Credential["put"];
   readonly text: string;

@@ -44,7 +44,7 @@ export function paint(layout: Layout, options: PaintOptions): string {
   ].join("\n");
 }
 
-/** Returns the size of a picture, in pixels with one decimal. */
+/** Returns the size of a picture, in pixels with a single decimal. */
 export function getRoundedSize(layout: Layout, direction: Direction): RenderedSize {
   const { width, height } = toRenderedSize(layout, direction);
   return { width: round(width), height: round(height) };

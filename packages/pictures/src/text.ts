@@ -8,7 +8,7 @@ export function measureWidth(text: string, size: number): number {
   return Math.ceil([...text].reduce((sum, character) => sum + countColumns(character), 0) * columnWidth * size);
 }
 
-/** Returns text as one line of at most `columns` columns; truncated text ends with an ellipsis. */
+/** Returns text as a single line of at most `columns` columns; truncated text ends with an ellipsis. */
 export function truncateText(text: string, columns: number): string {
   const characters = [...text.replaceAll(/\s+/g, " ").trim()];
   const total = characters.reduce((sum, sign) => sum + countColumns(sign), 0);

@@ -1,6 +1,6 @@
 /** Slots for calls to a process, and waiting that ends with the signal of a call. */
 
-/** Slots of one process: one call at a time, or any number of concurrent calls. */
+/** Slots of a process: a single call at a time, or any number of concurrent calls. */
 export class CallSlots {
   readonly #mode: "one" | "concurrent";
   /** Resolvers of calls that wait for a slot. */

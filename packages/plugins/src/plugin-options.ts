@@ -40,7 +40,7 @@ export interface PluginOptions
   readonly restart?: "lazy" | "never";
   /** Maximum restarts without an answered call in between. Default 3. */
   readonly maxRestarts?: number;
-  /** Maximum characters of one line. Default 16,777,216. */
+  /** Maximum characters of a line. Default 16,777,216. */
   readonly maxLineLength?: number;
   /** Receives each line of stderr. Default: the log. */
   readonly onStderr?: (line: string) => void;

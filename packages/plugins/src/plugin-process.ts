@@ -1,4 +1,4 @@
-/** Plugin process: one process from its start and description to its end. */
+/** Plugin process: a single process from its start and description to its end. */
 import { StatewrightError, type World } from "@statewright/core";
 import { createLineReader, type RunningProcess, startProcess } from "@statewright/host";
 import type { PluginCall } from "./pending-calls.ts";

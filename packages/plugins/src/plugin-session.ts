@@ -180,7 +180,7 @@ export class PluginSession {
   }
 }
 
-/** Writes a message as one line of JSON. */
+/** Writes a message as a single line of JSON. */
 export function writeMessage(running: RunningProcess, message: object): Promise<void> {
   return running.write(`${JSON.stringify(message)}\n`);
 }

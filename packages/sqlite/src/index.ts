@@ -1,4 +1,4 @@
-/** SQLite store of Statewright: threads in one database file. */
+/** SQLite store of Statewright: threads in a single database file. */
 
 export type { ArtifactBodies, Fault, VerifyReport } from "@statewright/core/store";
 export type { Encryption, EncryptionKey } from "@statewright/store-kit";

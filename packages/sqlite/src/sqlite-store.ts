@@ -7,7 +7,7 @@ import type { BackupOptions } from "./file/backup-options.ts";
 /** Store in a SQLite file, with operations on the file. */
 export interface SqliteStore extends Store {
   /**
-   * Writes a copy of the file as of one point in time, concurrently with writers. Throws `store_exists` for an
+   * Writes a copy of the file as of a point in time, concurrently with writers. Throws `store_exists` for an
    * existing file without `overwrite`, and `store_locked` if the target is open in another process.
    */
   backup(path: string, options?: BackupOptions): Promise<void>;

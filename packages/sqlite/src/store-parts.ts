@@ -1,4 +1,4 @@
-/** Parts of one open store. */
+/** Parts of an open store. */
 
 import type { StatewrightError, World } from "@statewright/core";
 import type { ByteRange, LongTermChange } from "@statewright/core/store";
@@ -32,7 +32,7 @@ import { createWriter, type Writer } from "./write/writer.ts";
 /** Options with their defaults. */
 export type ResolvedOptions = SqliteStoreOptions & Required<Pick<SqliteStoreOptions, "durability" | "world">>;
 
-/** Parts of one open store, shared by its operations. */
+/** Parts of an open store, shared by its operations. */
 export interface StoreParts {
   readonly db: Database;
   readonly world: World;

@@ -41,7 +41,7 @@ export type Payload = string | Uint8Array;
 /** Context of a value: column name, identity of the row, and its plain columns. */
 export type ValueContext = readonly (string | number | boolean | null | undefined)[];
 
-/** Encrypts and decrypts the values of one thread. */
+/** Encrypts and decrypts the values of a thread. */
 export interface ThreadCipher {
   /** Encrypts a text with the newest key. */
   encrypt(text: string, context: ValueContext): Uint8Array;
@@ -148,7 +148,7 @@ export function createStoreCipher({ keys, longTerm, schedules }: Encryption): St
 
 /** Owner of encrypted values: a thread or a long-term namespace. */
 interface KeyOwner {
-  /** Part of the authenticated data: a value of one owner cannot be decrypted for another. */
+  /** Part of the authenticated data: a value of an owner cannot be decrypted for another. */
   readonly id: string;
   readonly name: string;
   readonly place: ErrorPlace;

@@ -128,7 +128,7 @@ export function readFoldedEffects(
       branch: location.namespace,
     });
   const [step, salt, ...rows] = JSON.parse(effects) as Folded;
-  // The last of several effects with one key counts, as in rows.
+  // The last of several effects with the same key counts, as in rows.
   const byKey = new Map<string, EffectRow>();
   for (const [task, key, kind, name, effect, state, attempts, startedAt, durationMs, stage, ownKey = 0, more] of rows)
     byKey.set(JSON.stringify([task, key]), {

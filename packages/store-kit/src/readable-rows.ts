@@ -20,8 +20,8 @@ export interface ReadableList<Parameters extends { readonly limit: number }, Col
 }
 
 /**
- * Lists rows: for one thread all rows or an error; for many threads without unreadable rows, so that a damaged thread
- * does not block the others. Skipped rows are reported to `onFault` and do not count for the limit.
+ * Lists rows: for a single thread all rows or an error; for many threads without unreadable rows, so that a damaged
+ * thread does not block the others. Skipped rows are reported to `onFault` and do not count for the limit.
  */
 export function listReadableRows<Parameters extends { readonly limit: number }, Columns, Row>({
   thread,

@@ -1,4 +1,4 @@
-/** Rows of requests: reason, author and time limit are one encryptable value. */
+/** Rows of requests: reason, author and time limit are a single encryptable value. */
 import { crc32 } from "node:zlib";
 import type { RunRequest } from "@statewright/core/store";
 import { decryptPayload, type Payload, type ThreadCipher, type ValueContext } from "./cipher.ts";

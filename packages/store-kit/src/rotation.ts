@@ -10,7 +10,7 @@ import type { EncryptableRow, RowSource } from "./row-source.ts";
 /** Rows per write. */
 const rowsPerWrite = 200;
 
-/** One write inside a transaction of the single writer. */
+/** A write inside a transaction of the single writer. */
 export type Write = <Value>(thread: string, operation: () => Value) => Promise<Value>;
 
 /** Dependencies of a key rotation. */

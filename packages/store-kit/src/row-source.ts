@@ -12,7 +12,7 @@ export interface EncryptableRow {
   read(cipher: ThreadCipher | undefined): (newest: ThreadCipher) => void;
 }
 
-/** Rows of one kind of a thread, page by page. */
+/** Rows of a kind of a thread, page by page. */
 export interface RowSource {
   /** Returns up to `limit` rows after a key; `last` is the key for the next page, undefined on the last page. */
   readPage(

@@ -403,7 +403,7 @@ export function hashCheckpoint(
   return cipher === undefined ? hash("sha256", text, "base64") : cipher.hash(text);
 }
 
-/** Computes the checksum of one delta and its location, to verify a state without loading whole checkpoints. */
+/** Computes the checksum of a delta and its location, to verify a state without loading whole checkpoints. */
 export function computeDeltaSum(
   namespace: string,
   checkpoint: number,

@@ -1,6 +1,6 @@
 /**
- * Details of threads: title, metadata, tenant and owner, with one checksum. The title is encrypted; metadata, tenant and
- * owner are not, because lists search them.
+ * Details of threads: title, metadata, tenant and owner, with a single checksum. The title is encrypted; metadata,
+ * tenant and owner are not, because lists search them.
  */
 import { type ThreadDetails, threadRules } from "@statewright/core/store";
 import { decryptPayload, type Payload, type ThreadCipher } from "./cipher.ts";

@@ -2,7 +2,7 @@
 import { isStatewrightError } from "@statewright/core";
 import type { Fault, VerifyReport } from "@statewright/core/store";
 
-/** Runs a read in one read transaction. */
+/** Runs a read in a single read transaction. */
 export type Read = <Value>(operation: () => Value) => Promise<Value>;
 
 /** Checks of a store, each a few rows per read. */
@@ -17,7 +17,7 @@ export interface StoreVerifier {
   verifyItems(read: Read, onFault: (fault: Fault) => void): Promise<void>;
   /** Verifies the outlines of all graph versions. */
   verifyOutlines(read: Read, onFault: (fault: Fault) => void): Promise<void>;
-  /** Verifies one thread; returns its number of checkpoints and artifact bodies. Throws `unknown_thread`. */
+  /** Verifies a single thread; returns its number of checkpoints and artifact bodies. Throws `unknown_thread`. */
   verifyThread(
     id: string,
     read: Read,
@@ -25,7 +25,7 @@ export interface StoreVerifier {
   ): Promise<Pick<VerifyReport, "checkpoints" | "artifacts">>;
 }
 
-/** Verifies one thread, or all; skips threads deleted meanwhile. Throws `unknown_thread`. */
+/** Verifies a single thread, or all; skips threads deleted meanwhile. Throws `unknown_thread`. */
 export async function verifyStore(
   verifier: StoreVerifier,
   read: Read,

@@ -56,7 +56,7 @@ export interface ScriptedFailure {
   readonly after: readonly (ScriptedText | ScriptedThought)[];
 }
 
-/** Scripted reply: a part, several parts of one message, or a failure. */
+/** Scripted reply: a part, several parts of a message, or a failure. */
 export type ScriptedReply = ScriptedPart | ScriptedFailure | readonly ScriptedPart[];
 
 /** Function that computes the reply from the request, for example from tool results. */
@@ -248,7 +248,7 @@ function createScriptReader(
 
 /**
  * Counts the script entries already used by another process: the last assistant messages of the transcript, or, with
- * several assistants in one conversation, the matching messages since the last user message.
+ * several assistants in a single conversation, the matching messages since the last user message.
  */
 function findScriptPosition(script: readonly ScriptedEntry[], request: ModelRequest): number {
   const { messages } = request;

@@ -14,7 +14,7 @@ type MatchLines = (
   limit: number,
 ) => readonly number[] | Promise<readonly number[] | undefined>;
 
-/** Matcher of one search. Disposal ends its worker. */
+/** Matcher of a search. Disposal ends its worker. */
 export interface LineMatcher extends AsyncDisposable {
   readonly match: MatchLines;
 }
@@ -27,7 +27,7 @@ interface MatcherContext {
 
 /** Maximum steps of the engine on the event loop: at most about 100 ms, in most patterns less than 5 ms. */
 const maxInlineSteps = 1_000_000;
-/** Time of all matches of one search in the worker. */
+/** Time of all matches of a search in the worker. */
 const workerTimeMs = 10_000;
 
 /** Creates a matcher. Throws an `invalid_args` ToolError for an invalid expression. */
@@ -79,7 +79,7 @@ parentPort.on("message", ({ lines, limit }) => {
   parentPort.postMessage(indices);
 });`;
 
-/** Worker of one search, started by the first long text. Matches one text after the other. */
+/** Worker of a search, started by the first long text. Matches the texts in sequence. */
 class MatchWorker {
   readonly #pattern: string;
   readonly #context: MatcherContext;

@@ -1,4 +1,4 @@
-/** Converts the input of an agent to messages. */
+/** Converts the input of an agent to messages, and checks lists of messages. */
 
 import { listToolCalls, type Message, type MessageFile, StatewrightError, type World } from "@statewright/core";
 import { createId, invalidOption, systemWorld, toFileBlocks } from "@statewright/core/adapter";

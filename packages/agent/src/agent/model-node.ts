@@ -1,4 +1,4 @@
-/** Model node of an agent: one model call per execution. */
+/** Model node of an agent: a model call per execution, and the builder of that call from the options of the node. */
 import {
   type AgentEnd,
   type AnyModel,
@@ -50,10 +50,10 @@ export type ToolChoiceNames<Tools, ProviderTools> =
 type ModelNodeRuntime<Context> = Pick<NodeRuntime<Context>, "context" | "model" | "step" | "run">;
 type TurnUpdate = { readonly messages: readonly Message[] };
 
-/** Node that takes one turn of an agent: a model call, between the hooks of the agent's run. */
+/** Node that takes a single turn of an agent: a model call, between the hooks of the agent's run. */
 export interface ModelNode<State = unknown, Context = unknown> {
   readonly [nodeKind]: NodeKind;
-  /** Takes one turn: returns the answer of the model as an update of `messages`. */
+  /** Takes a single turn: returns the answer of the model as an update of `messages`. */
   readonly run: (state: State, runtime: ModelNodeRuntime<Context>) => Promise<TurnUpdate>;
 }
 
@@ -148,7 +148,7 @@ async function runPrepareStep(
   return prepared;
 }
 
-/** Creates the model call of one turn. Throws when the tool of `toolChoice` does not exist or is hidden. */
+/** Creates the model call of a turn. Throws when the tool of `toolChoice` does not exist or is hidden. */
 export type TurnCallBuilder = (state: Conversation, context: unknown, prepared: PreparedStep | undefined) => ModelCall;
 
 /** Creates the builder of a model node's calls. Throws `invalid_option` for unknown tools in the options. */

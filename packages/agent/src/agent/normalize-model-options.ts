@@ -1,9 +1,9 @@
-/** Brings the model options of agents and model nodes into one form. */
+/** Brings the model options of agents and model nodes into a single form. */
 import { type AnyModel, type ProviderTool, providerTool } from "@statewright/core";
 import { isAiSdkProviderTool, splitModels } from "@statewright/core/adapter";
 import type { AnyModelNodeOptions } from "./model-node-options.ts";
 
-/** Model options with one model, and with provider tools of one form. */
+/** Model options with a single model, and with provider tools of the same form. */
 export type NormalizedModelOptions<Options extends AnyModelNodeOptions = AnyModelNodeOptions> = Omit<
   Options,
   "model" | "providerTools"

@@ -29,7 +29,7 @@ export interface StepInput<State = unknown, Context = unknown> {
 }
 
 /**
- * Overrides of one model request. `Tools` is the union of the tool names, `Choices` the union of the names allowed in
+ * Overrides of a model request. `Tools` is the union of the tool names, `Choices` the union of the names allowed in
  * `toolChoice`.
  */
 export interface PreparedStep<Tools extends string = string, Choices extends string = Tools> {

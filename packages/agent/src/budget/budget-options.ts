@@ -32,7 +32,7 @@ export interface BudgetOptions extends BudgetLimits {
    * Default `budget`.
    */
   readonly name?: string;
-  /** Scope of the limits: one run (default), or all runs of a thread. */
+  /** Scope of the limits: a single run (default), or all runs of a thread. */
   readonly per?: "run" | "thread";
   /** Prices of tokens; required for a `cost` limit. */
   readonly prices?: PricesInput;

@@ -32,7 +32,7 @@ export interface CacheRepliesOptions<Context = unknown, State = unknown> {
   readonly namespace?: readonly string[];
   /**
    * Returns the scope of a request, such as the id of the tenant: only requests with an equal scope share a reply. A
-   * request with the scope undefined is not cached. Default: one scope for all requests.
+   * request with the scope undefined is not cached. Default: a single scope for all requests.
    */
   readonly scope?: (source: ReplyScopeSource<Context, State>) => string | undefined;
 }

@@ -83,7 +83,7 @@ function incrementCount(counts: Readonly<Record<string, number>>, tool: string):
 
 /**
  * Refuses tool calls above a limit. Calls of concurrent sub-agents count together. A started call counts regardless
- * of its result; a refused call counts only within its message. Within one message, earlier calls have priority.
+ * of its result; a refused call counts only within its message. Within a single message, earlier calls have priority.
  */
 export function limitCalls(options: LimitCallsOptions): Middleware {
   checkLimitCallsOptions(options);

@@ -73,8 +73,8 @@ function parseDigitGroups(text: string, index: number, end: number): readonly Di
 }
 
 /**
- * Returns the end of a card number: 13 to 19 digits with a valid Luhn checksum, in one group, or in groups of 3 to 7
- * digits after a first group of 4.
+ * Returns the end of a card number: 13 to 19 digits with a valid Luhn checksum, in a single group, or in groups of 3 to
+ * 7 digits after a first group of 4.
  */
 function findCardEnd(text: string, groups: readonly DigitGroup[]): number {
   const [first] = groups;

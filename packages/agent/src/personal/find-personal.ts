@@ -1,6 +1,6 @@
 /**
  * Finds personal data in texts: e-mail addresses, card numbers, IBANs, phone numbers and IP addresses. Scans a text
- * once. Each match lies within one chain of words (see `streamChains`), so that a text can be processed in pieces.
+ * once. Each match lies within a single chain of words (see `streamChains`), so that a text can be processed in pieces.
  */
 
 import {

@@ -38,8 +38,8 @@ export interface TeamConversation {
 }
 
 /**
- * Creates middleware that denies a handoff to the active agent, a second handoff in one message, and handoffs above
- * `maxHandoffs`.
+ * Creates middleware that denies a handoff to the active agent, a second handoff in a single message, and handoffs
+ * above `maxHandoffs`.
  */
 export function createHandoffGuard(config: TeamConfig, member: Member): Middleware {
   const { maxHandoffs } = config;

@@ -1,5 +1,5 @@
 /**
- * Team: agents that share a conversation and hand the conversation over; one graph with a model node and a tool
+ * Team: agents that share a conversation and hand the conversation over; a single graph with a model node and a tool
  * node per agent.
  */
 

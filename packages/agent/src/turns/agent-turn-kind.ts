@@ -1,10 +1,10 @@
-/** Agent turn kind: a model node, which takes one turn of an agent in each task. */
+/** Agent turn kind: a model node, which takes a single turn of an agent in each task. */
 import type { Message, Schema } from "@statewright/core";
 import { functionKind, type NodeKind } from "@statewright/core/adapter";
 
 /**
- * Kind of a node created by `modelNode`. Its body makes one model call, between the hooks at both ends of the agent's
- * run.
+ * Kind of a node created by `modelNode`. Its body makes a single model call, between the hooks at both ends of the
+ * agent's run.
  */
 export const agentTurnKind: NodeKind = Object.freeze({
   ...functionKind,

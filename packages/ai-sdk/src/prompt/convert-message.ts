@@ -1,4 +1,4 @@
-/** Converts one message to a prompt message, with the facts that the prompt around it needs. */
+/** Converts a single message to a prompt message, with the facts that the prompt around it needs. */
 import type { Message, SystemMessage, UserMessage } from "@statewright/core";
 import type { Destination } from "../destination.ts";
 import type { ApprovalOf } from "../dialect.ts";
@@ -21,7 +21,7 @@ export type PromptMessage<Data, Media, NativePart> =
   | { role: "assistant"; content: AssistantPart<Data, Media, NativePart>[] }
   | { role: "tool"; content: (ResultPart<Media> | ApprovalOf<Media>)[] };
 
-/** Conversion of one message, with the facts that the prompt needs of the message. */
+/** Conversion of a message, with the facts that the prompt needs of the message. */
 export interface ConvertedMessage<Data, Media, NativePart> {
   readonly message: PromptMessage<Data, Media, NativePart>;
   /** Files of a tool message that follow in a user message. */

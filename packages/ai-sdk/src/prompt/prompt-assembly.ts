@@ -77,7 +77,7 @@ export class PromptAssembly<Data, Media, NativePart> implements Conversation {
   }
 }
 
-/** Copies a prompt message, so that a middleware of the AI SDK can change the message for one request. */
+/** Copies a prompt message, so that a middleware of the AI SDK can change the message for a single request. */
 function copyMessage<Data, Media, NativePart>(
   message: PromptMessage<Data, Media, NativePart>,
 ): PromptMessage<Data, Media, NativePart> {

@@ -1,5 +1,5 @@
 /**
- * Memory of the prompts of one model: a request converts the new messages of its conversation only. Everything is
+ * Memory of the prompts of a model: a request converts the new messages of its conversation only. Everything is
  * held by messages through weak maps, and disappears with them.
  */
 import type { Message } from "@statewright/core";
@@ -21,8 +21,8 @@ export class PromptMemory<Data, Media, NativePart> {
   readonly #starts = new WeakMap<Message, AssembledStart<Data, Media, NativePart>>();
 
   /**
-   * Finds the assembled start of the messages; undefined for a new conversation. Costs one comparison per message of
-   * the start.
+   * Finds the assembled start of the messages; undefined for a new conversation. Costs a single comparison per message
+   * of the start.
    */
   findStart(messages: readonly Message[]): AssembledStart<Data, Media, NativePart> | undefined {
     const start = messages[0] && this.#starts.get(messages[0]);

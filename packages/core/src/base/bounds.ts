@@ -10,7 +10,7 @@ export interface Bounds {
   readonly in: "bytes" | "characters";
   readonly levels: number;
   readonly parts: number;
-  /** True: an object inside itself counts as one part. Otherwise a cycle exceeds the levels. */
+  /** True: an object inside itself counts as a single part. Otherwise a cycle exceeds the levels. */
   readonly allowsCycles?: boolean;
 }
 
@@ -45,7 +45,7 @@ interface Traversal {
 
 /**
  * Checks data from outside. Returns the reason for a rejection: a limit is exceeded, or a key is forbidden. Objects
- * that are not JSON count as one part. The traversal stops at the limits.
+ * that are not JSON count as a single part. The traversal stops at the limits.
  */
 export function findInvalidData(value: unknown, bounds: Bounds): InvalidData | undefined {
   const traversal: Traversal = {

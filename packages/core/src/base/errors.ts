@@ -112,9 +112,9 @@ export interface ErrorPlace {
 
 /** Constructor argument of {@link StatewrightError}. */
 export interface ErrorParts {
-  /** The fact: one sentence without its full stop. */
+  /** The fact: a single sentence without its full stop. */
   readonly what: string;
-  /** The fix: one imperative sentence without its full stop. */
+  /** The fix: a single imperative sentence without its full stop. */
   readonly next: string;
   readonly place?: ErrorPlace;
   /** Plain data for programs: list of problems, known names, the previous answer. */
@@ -285,7 +285,7 @@ export function fromErrorRecord(record: ErrorRecord): Error {
 }
 
 /**
- * Describes a thrown value in one line for messages. Truncates long text; the cause has the full text. Contract:
+ * Describes a thrown value in a single line for messages. Truncates long text; the cause has the full text. Contract:
  * never throws.
  */
 export function describeThrown(thrown: unknown): string {

@@ -47,7 +47,7 @@ export type InjectionKind = "context" | "state" | "run" | "store" | "secret" | "
 /** A hidden argument: its kind and the function that resolves its value. `needs` exists only in types. */
 export interface Injection<Value, Context = unknown, State = unknown> {
   readonly kind: InjectionKind;
-  /** Returns the value for one call. */
+  /** Returns the value for a single call. */
   readonly resolve: (source: InjectionSource) => Value | Promise<Value>;
   /** Exists only in types. */
   readonly needs?: (context: Context, state: State) => void;

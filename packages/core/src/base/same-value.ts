@@ -21,7 +21,7 @@ function areSameItems(one: readonly unknown[], other: readonly unknown[]): boole
   return one.length === other.length && one.every((item, index) => isSameValue(item, other[index]));
 }
 
-/** Compares two objects of one class, other than plain objects and lists. */
+/** Compares two objects of the same class, other than plain objects and lists. */
 function isSameInstance(one: object, other: object): boolean {
   if (one instanceof Date) return other instanceof Date && Object.is(one.getTime(), other.getTime());
   if (one instanceof Map) return other instanceof Map && areSameItems([...one].flat(), [...other].flat());

@@ -55,7 +55,7 @@ export function createSha256(): Sha256 {
   };
 }
 
-/** Adds one block of bytes to the state; `words` is scratch memory. */
+/** Adds a single block of bytes to the state; `words` is scratch memory. */
 function addBlock(state: Int32Array, words: Int32Array, bytes: Uint8Array, offset: number): void {
   for (let index = 0; index < 16; index++) {
     const at = offset + index * 4;

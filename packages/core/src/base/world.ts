@@ -1,7 +1,7 @@
 /**
  * The only access of core to nondeterminism: time, random numbers, timers and the log. The host package has the same
  * for files, processes and the network. No other file may use `Date.now`, `Math.random` or `setTimeout`: tests and
- * simulations replace the world as a whole.
+ * simulations replace the world as a whole. The world of a claimed thread follows the clock of its store.
  */
 import { type Clock, createSchedule, type Schedule } from "./time.ts";
 
@@ -25,16 +25,6 @@ export interface World {
   readonly log: Log;
 }
 
-/** Creates the real world: wall clock, platform random numbers and timers; no log by default. */
-export function systemWorld(options: { readonly log?: Log } = {}): World {
-  return {
-    clock,
-    random: { next: () => Math.random() },
-    schedule,
-    log: options.log ?? (() => undefined),
-  };
-}
-
 const immediate: ((work: () => void) => unknown) | undefined = (
   globalThis as { setImmediate?: (work: () => void) => unknown }
 ).setImmediate;
@@ -54,6 +44,16 @@ const schedule: Schedule = createSchedule({
   },
   soon: runAfterTurn,
 });
+
+/** Creates the real world: wall clock, platform random numbers and timers; no log by default. */
+export function systemWorld(options: { readonly log?: Log } = {}): World {
+  return {
+    clock,
+    random: { next: () => Math.random() },
+    schedule,
+    log: options.log ?? (() => undefined),
+  };
+}
 
 /** World of a claimed thread. */
 export interface FollowedClock {

@@ -1,7 +1,7 @@
 /** Rows of a state. */
 import type { DeltaRow } from "./checkpoint.ts";
 
-/** Rows of one channel's value: an optional base and the deltas after the base, oldest first. */
+/** Rows of a channel's value: an optional base and the deltas after the base, oldest first. */
 export interface ChannelRows {
   readonly channel: string;
   readonly deltas: readonly Pick<DeltaRow, "kind" | "text">[];

@@ -3,7 +3,7 @@ import type { ErrorRecord } from "../base/errors.ts";
 import type { Json, JsonObject } from "../base/json.ts";
 import type { Delta } from "../state/delta.ts";
 
-/** Execution of one node in a superstep. `id` is `step:index`; a task started by a send carries its own input. */
+/** Execution of a node in a superstep. `id` is `step:index`; a task started by a send carries its own input. */
 export interface Task {
   readonly id: string;
   readonly node: string;
@@ -119,12 +119,12 @@ export interface CheckpointRow {
   readonly bytes: number;
 }
 
-/** Encoded change of one channel in a checkpoint. A `base` row does not depend on earlier rows. */
+/** Encoded change of a channel in a checkpoint. A `base` row does not depend on earlier rows. */
 export interface DeltaRow {
   readonly channel: string;
   readonly kind: Delta["kind"];
   readonly base: boolean;
-  /** Number of items of an `append`, or of patches of a `patch`; absent for one change. */
+  /** Number of items of an `append`, or of patches of a `patch`; absent for a single change. */
   readonly count?: number | undefined;
   readonly text: string;
 }
@@ -154,7 +154,7 @@ export interface SavedBreakpoints {
   readonly after: readonly string[];
 }
 
-/** One execution on a thread. */
+/** An execution on a thread. */
 export interface RunRow {
   readonly id: string;
   readonly thread: string;

@@ -10,7 +10,7 @@ import { inDoubtKey } from "../tool/policy/approval.ts";
  */
 export type EffectState = "started" | "ok" | "error";
 
-/** Journal row of one effect. Within a branch, step, task and key identify the row. */
+/** Journal row of an effect. Within a branch, step, task and key identify the row. */
 export interface EffectRow {
   readonly step: number;
   readonly task: string;
@@ -38,7 +38,7 @@ export interface EffectRow {
   readonly args?: string | undefined;
   /** Number of processes that began the effect; absent for one. The death of an owner is the reason for another one. */
   readonly processes?: number | undefined;
-  /** Every attempt, oldest first; absent for an effect with one attempt that did not die. */
+  /** Every attempt, oldest first; absent for an effect with a single attempt that did not die. */
   readonly attemptLog?: readonly EffectAttempt[] | undefined;
   /**
    * Tokens of the result of a model call, or of a tool that calls models by itself; absent when unknown. Kept after the
@@ -53,7 +53,7 @@ export interface EffectUsage extends Usage {
   readonly model?: string | undefined;
 }
 
-/** One attempt of an effect. An attempt without an end and without an error is running, or its owner has died since. */
+/** An attempt of an effect. An attempt without an end and without an error is running, or its owner has died since. */
 export interface EffectAttempt {
   readonly startedAt: number;
   /** Absent for a running attempt, and for an attempt whose process died or was stopped. */

@@ -48,7 +48,7 @@ export type OutboxState = (typeof outboxStates)[number];
 /** All states of a row. */
 export const outboxStates = ["pending", "delivered", "given_up"] as const;
 
-/** Row of a message for one consumer. */
+/** Row of a message for a single consumer. */
 export interface OutboxRow extends ThreadOutboxWrite {
   readonly consumer: string;
   /** Position among the rows of the store: later rows have higher positions. Never reused. */

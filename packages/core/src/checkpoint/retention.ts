@@ -103,8 +103,8 @@ export function* planRetentionInSteps(
 }
 
 /**
- * Splits a plan into one part per write, each with at most `maxCheckpoints` checkpoints; the removal may stop after
- * any part.
+ * Splits a plan into a single part per write, each with at most `maxCheckpoints` checkpoints; the removal may stop
+ * after any part.
  */
 export function* splitPlan(
   { namespaces }: RetentionPlan,
@@ -129,7 +129,7 @@ export function* splitPlan(
   if (slice.length > 0) yield slice;
 }
 
-/** Consecutive checkpoints removed in one write: ids in `ids`, above `after`. */
+/** Consecutive checkpoints removed in a single write: ids in `ids`, above `after`. */
 export interface NamespaceSlice {
   readonly name: string;
   /** True when this write removes the last checkpoint of the namespace. */
@@ -281,7 +281,7 @@ function* retainInner(
 }
 
 /**
- * Returns true for the namespace of one call, named by its task; the namespace of a persistent subgraph is named by
+ * Returns true for the namespace of a call, named by its task; the namespace of a persistent subgraph is named by
  * its node.
  */
 function isCall({ name }: RetainedNamespace): boolean {

@@ -1,8 +1,8 @@
 /**
  * Store contract: the requirements for stores of threads. Every value arrives encoded; a store handles text only.
  *
- * One writer owns a thread at a time. A claim returns an epoch, and every commit carries the epoch: a commit with an
- * outdated epoch is refused completely with `fenced`.
+ * A thread has a single writer at a time. A claim returns an epoch, and every commit carries the epoch: a commit with
+ * an outdated epoch is refused completely with `fenced`.
  *
  * A thread has branches, and a branch has child namespaces: the rows of inner graphs. The name of a child namespace
  * is its parent namespace, a "/" and an id, to any depth: `main/2:0`, `main/2:0/research`, `main/2:0:1` for a tool
@@ -210,14 +210,14 @@ export interface Commit {
   readonly release?: boolean;
 }
 
-/** Journal rows of one namespace. */
+/** Journal rows of a namespace. */
 export interface NamespaceJournal {
   readonly namespace: string;
   /** Inserts or replaces rows by step, task and key. */
   readonly effects: readonly EffectRow[];
 }
 
-/** New branch that starts at a checkpoint of its thread, with one checkpoint of its own. */
+/** New branch that starts at a checkpoint of its thread, with a single checkpoint of its own. */
 export interface BranchWrite {
   readonly thread: string;
   readonly branch: string;
@@ -228,7 +228,7 @@ export interface BranchWrite {
   /** Answered interrupts of the step of `from`, copied to the new branch to avoid asking again. */
   readonly interrupts: readonly InterruptRow[];
   /**
-   * Child namespaces of the new branch, each after its parent, each continued from a checkpoint with one new
+   * Child namespaces of the new branch, each after its parent, each continued from a checkpoint with a single new
    * checkpoint.
    */
   readonly inner?: readonly {
@@ -327,7 +327,7 @@ export interface PruneWrite extends Retention {
    * namespace with the lowest checkpoint id, in a namespace oldest first.
    */
   readonly limit?: number | undefined;
-  /** Merges the removed changes of one channel, oldest first, into fewer changes with the same result. */
+  /** Merges the removed changes of a channel, oldest first, into fewer changes with the same result. */
   readonly merge: (rows: readonly PrunedDelta[]) => readonly PrunedDelta[];
 }
 
@@ -339,7 +339,7 @@ export interface RunFilter {
   readonly thread?: string;
   /** Branch of the runs; default: all branches. */
   readonly branch?: string;
-  /** One status, or a list of alternatives. */
+  /** A status, or a list of alternatives. */
   readonly status?: RunStatus | readonly RunStatus[];
   readonly graph?: string;
   /** Idempotency key of a run. */
@@ -370,7 +370,7 @@ export type RunCountFilter = Omit<RunFilter, "status" | "delayed" | "before" | "
 
 /** Filter of threads. */
 export interface ThreadFilter {
-  /** Status of the newest run of a thread: one status, or a list of alternatives. */
+  /** Status of the newest run of a thread: a single status, or a list of alternatives. */
   readonly status?: RunStatus | readonly RunStatus[];
   readonly graph?: string;
   readonly tenant?: string;
@@ -490,7 +490,7 @@ export type StoreReads = Pick<
 
 /**
  * Owner of the work on the threads of a store: `store` for engines and callers that claim threads by the liveness of
- * their owners; `orchestrator` for a system that delivers all work, one delivery of a thread at a time.
+ * their owners; `orchestrator` for a system that delivers all work, a single delivery of a thread at a time.
  */
 export type Ownership = "store" | "orchestrator";
 
@@ -530,12 +530,12 @@ export interface Store {
    */
   claim(request: ClaimRequest): Promise<Claim>;
   /**
-   * Claims runs that the graphs of the request can continue, each with its thread, in one write; no two calls return
-   * the same run. Queued runs that can start are taken by priority, highest first; within a priority round robin over
-   * the tenants that have such runs, where runs without a tenant are one tenant; of a tenant in the order of queueing.
-   * The position in the rotation is kept in the store. The cost depends on the number of claims, not on the length of
-   * the queue. Runs of the other kinds are taken in the order of their start. A crash between the claim and the first
-   * commit leaves the run claimable. A process lists `claimable` in a store without this method.
+   * Claims runs that the graphs of the request can continue, each with its thread, in a single write; no two calls
+   * return the same run. Queued runs that can start are taken by priority, highest first; within a priority round robin
+   * over the tenants that have such runs, where runs without a tenant are a single tenant; of a tenant in the order of
+   * queueing. The position in the rotation is kept in the store. The cost depends on the number of claims, not on the
+   * length of the queue. Runs of the other kinds are taken in the order of their start. A crash between the claim and
+   * the first commit leaves the run claimable. A process lists `claimable` in a store without this method.
    */
   claimRuns?(request: RunClaimRequest): Promise<readonly ClaimedRun[]>;
   /**
@@ -594,10 +594,10 @@ export interface Store {
    */
   watch?(listener: HintListener, options?: WatchOptions): () => void;
   /**
-   * Calls `read` with reads that all see the store as of one moment, also across `await`, and releases the moment when
-   * `read` ends. Claims no thread and writes nothing; writers continue. The reads throw `store_closed` after `read` has
-   * ended, and after the store was closed. A store without this method has no such moment: readers then see each row
-   * as of its own read.
+   * Calls `read` with reads that all see the store as of the same moment, also across `await`, and releases the moment
+   * when `read` ends. Claims no thread and writes nothing; writers continue. The reads throw `store_closed` after
+   * `read` has ended, and after the store was closed. A store without this method has no such moment: readers then see
+   * each row as of its own read.
    */
   snapshot?<Value>(read: (reads: StoreReads) => Promise<Value>): Promise<Value>;
   // Missing rows read as `undefined` or an empty list; only `state` throws `unknown_checkpoint`. Reads of a branch
@@ -640,7 +640,7 @@ export interface Store {
   ): Promise<readonly CheckpointWithDeltas[]>;
   /** Rows of every channel's value at a checkpoint. */
   state(thread: string, checkpoint: number): Promise<readonly ChannelRows[]>;
-  /** Journal rows of one step of a branch in the order of their first write; of all steps when `step` is absent. */
+  /** Journal rows of a step of a branch in the order of their first write; of all steps when `step` is absent. */
   effects(thread: string, branch: string, step?: number): Promise<readonly EffectRow[]>;
   /** Interrupts of a branch, answered and open, oldest first. */
   interrupts(thread: string, branch: string): Promise<readonly InterruptRow[]>;
@@ -649,7 +649,7 @@ export interface Store {
    * answered or expires, its superstep ends, its run is done or cancelled, or its run waits without it.
    */
   openInterrupts(filter?: OpenInterruptFilter): Promise<readonly OpenInterruptRow[]>;
-  /** Claimable runs of one kind. Each page is an index look-up, independent of the size of the store. */
+  /** Claimable runs of a kind. Each page is an index look-up, independent of the size of the store. */
   claimable(page: ClaimablePage): Promise<readonly RunRow[]>;
   /** Waiting inbox messages of a branch in posting order. Read at every boundary of a run that accepts messages. */
   inbox(thread: string, branch: string): Promise<readonly InboxMessage[]>;
@@ -657,7 +657,9 @@ export interface Store {
   inboxMessage(thread: string, branch: string, id: string): Promise<InboxMessage | undefined>;
   /** Requests of a thread that are not handled, oldest first. */
   requests(thread: string): Promise<readonly RunRequest[]>;
-  /** Inputs that wait for the owners of these threads, in their order, in one read; zeros for an unknown thread. */
+  /**
+   * Inputs that wait for the owners of these threads, in their order, in a single read; zeros for an unknown thread.
+   */
   countInputs(threads: readonly string[]): Promise<readonly InputCounts[]>;
   /** Timers of all namespaces by due time, then by id. Without a thread each page is an index look-up. */
   timers(filter?: TimerFilter): Promise<readonly TimerRow[]>;
@@ -696,8 +698,8 @@ export interface Store {
    */
   delete(thread: string): Promise<void>;
   /**
-   * Exports a thread as one consistent snapshot, also during writes. Does not require ownership. With `bodies: "omit"`
-   * the bodies of artifacts may be absent: the caller reads them from `artifacts`. Throws `unknown_thread`.
+   * Exports a thread as a single consistent snapshot, also during writes. Does not require ownership. With `bodies:
+   * "omit"` the bodies of artifacts may be absent: the caller reads them from `artifacts`. Throws `unknown_thread`.
    */
   exportThread(thread: string, options?: { readonly bodies?: "include" | "omit" }): Promise<ThreadExport>;
   /** Imports a thread from its export, without an owner. Throws `thread_exists`. */

@@ -1,4 +1,7 @@
-/** Rules for threads as rows of their own: creation, change of title and metadata, tenants. Shared by all stores. */
+/**
+ * Rules for threads as rows of their own, shared by all stores: creation, change of title and metadata, tenants, search,
+ * graph versions and their writers, and the id prefixes of branches.
+ */
 import { StatewrightError } from "../base/errors.ts";
 import { checkId } from "../base/ids.ts";
 import { invalidOption } from "../base/invalid-option.ts";
@@ -153,15 +156,13 @@ export function toVersionKey({ graph, version, shape }: GraphVersion): string {
   return JSON.stringify([graph, version, shape]);
 }
 
-/** Prefix of the ids that a branch makes, which keeps message and interrupt ids unique over the branches of a thread. */
-
 /** First branch of a thread. */
 const mainBranch = "main";
 
 /**
  * Returns the prefix of message and interrupt ids made on a branch: its name and a dot, as in `b2.0:0:model`; empty for
  * `main`. An id continues with a digit. Dots of the name are doubled, and a name that begins with a digit gets a
- * leading dot: ids of two branches are never equal.
+ * leading dot: message and interrupt ids of two branches of a thread are never equal.
  */
 export function toBranchPrefix(branch: string): string {
   if (branch === mainBranch) return "";

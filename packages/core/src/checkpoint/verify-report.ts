@@ -2,7 +2,7 @@
 export interface Fault {
   /** Damaged thread; undefined for damage outside of threads. */
   readonly thread?: string;
-  /** One sentence without its full stop. */
+  /** A sentence without its full stop. */
   readonly what: string;
 }
 

@@ -1,4 +1,4 @@
-/** Checks of a graph definition: all problems in one error, each with a code, a node and a hint. */
+/** Checks of a graph definition: all problems in a single error, each with a code, a node and a hint. */
 
 import { END, START } from "../define/edge.ts";
 import type { EdgeRecord, GraphDefinition } from "../define/graph.ts";

@@ -1,9 +1,9 @@
 /**
  * Compiles a graph to an XState machine: JSON configuration with named actors and guards.
  *
- * A graph that runs one node at a time becomes one compound state per node; a graph with parallel nodes becomes a
- * driver region and one region per node. Leaf states have the same names in both: executing, committing, interrupted,
- * failed.
+ * A graph that runs a single node at a time becomes a single compound state per node; a graph with parallel nodes
+ * becomes a driver region and one region per node. Leaf states have the same names in both: executing, committing,
+ * interrupted, failed.
  */
 import { type AnyStateMachine, type EventObject, fromPromise, setup } from "xstate";
 import type { Json } from "../base/json.ts";
@@ -28,7 +28,7 @@ export interface ResumeEvent extends EventObject {
   readonly type: "run.resumed";
 }
 
-/** Returns true if several nodes of a graph may run in one superstep. */
+/** Returns true if several nodes of a graph may run in a single superstep. */
 export function isParallel(graph: GraphDefinition): boolean {
   const tasks = new Set([...graph.nodes.values()].filter((node) => node.logic.takesInput).map((node) => node.name));
   return [...graph.edges.values()].some((edge) => canSplit(edge, tasks));
@@ -102,7 +102,7 @@ export interface GuardedTransition {
   readonly reenter?: boolean;
 }
 
-/** A region of leaf states, with one active state at a time. */
+/** A region of leaf states, with a single active state at a time. */
 export interface Region {
   readonly initial: string;
   readonly states: Readonly<Record<string, LeafState>>;

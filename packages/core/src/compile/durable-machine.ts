@@ -1,6 +1,6 @@
 /**
  * `durableMachine`: a user-written XState machine as a graph for `run`. Rejects parts that cannot be saved
- * (callbacks, observables, history states, unnamed actors), all in one error.
+ * (callbacks, observables, history states, unnamed actors), all in a single error.
  */
 
 import {

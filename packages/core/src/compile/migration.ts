@@ -1,5 +1,5 @@
 /**
- * `defineMigration`: converts threads of one graph version to another. Typed by both graphs: the migration must
+ * `defineMigration`: converts threads of a graph version to another. Typed by both graphs: the migration must
  * supply new state without an old value or default, and all names are checked.
  */
 
@@ -54,7 +54,7 @@ export type MigrationOptions<From extends GraphTypes, To extends GraphTypes> = {
   readonly input?: (old: NoInfer<From>["input"]) => NoInfer<To>["input"];
 } & StateOption<NoInfer<From>, NoInfer<To>>;
 
-/** Conversion of threads from one graph version to another. */
+/** Conversion of threads from a graph version to another. */
 export interface Migration {
   readonly from: GraphDefinition;
   readonly to: GraphDefinition;
@@ -71,8 +71,8 @@ const optionKeys = ["from", "to", "nodes", "interrupts", "tools", "inner", "stat
 /**
  * Defines how threads of `from` continue under `to`. Pass the migration in `migrations` of `run`, `resume`,
  * `updateState`, `recover`, `engine` and `checkRuns`. A migration is applied once, when a thread is opened, and
- * writes one checkpoint; earlier checkpoints stay. `state` returns new values by channel; other channels keep their
- * value or get their default. Throws `invalid_option` for a name that is not in the graphs.
+ * writes a single checkpoint; earlier checkpoints stay. `state` returns new values by channel; other channels keep
+ * their value or get their default. Throws `invalid_option` for a name that is not in the graphs.
  */
 export function defineMigration<From extends GraphTypes, To extends GraphTypes>(
   options: MigrationOptions<From, To>,

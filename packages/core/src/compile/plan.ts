@@ -23,7 +23,7 @@ export interface Plan {
   /** User-written machine; undefined for a graph of nodes. */
   readonly machine: MachineDefinition | undefined;
   readonly program: ProgramDefinition;
-  /** Names of the ephemeral channels: visible for one superstep, then cleared. */
+  /** Names of the ephemeral channels: visible for a single superstep, then cleared. */
   readonly ephemeral: readonly string[];
   readonly parallel: boolean;
   /** Sources of each join, in order of declaration. */

@@ -1,7 +1,7 @@
 /**
- * Types that check the nodes of a graph. The nodes are inferred from a loose type, so that a mistake in one node hides
- * no names of the other nodes. Then each mistake becomes the expected type of its own place: the returned channel, the
- * command, the option or the node.
+ * Types that check the nodes of a graph. The nodes are inferred from a loose type, so that a mistake in a single node
+ * hides no names of the other nodes. Then each mistake becomes the expected type of its own place: the returned
+ * channel, the command, the option or the node.
  */
 import type { Draft } from "immer";
 import type { RetryPolicy } from "../base/retry.ts";

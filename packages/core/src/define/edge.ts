@@ -18,7 +18,7 @@ export interface Route<State, Target extends string, Context = unknown> {
   readonly many: boolean;
 }
 
-/** Fan-out edge: one task of `target` for each item returned by `select`. */
+/** Fan-out edge: a single task of `target` for each item returned by `select`. */
 export interface FanOut<State, Target extends string, Input, Otherwise extends string = string, Context = unknown> {
   readonly kind: "fanOut";
   readonly target: Target;
@@ -60,8 +60,8 @@ export function route<const Target extends string, State, const Many extends boo
 }
 
 /**
- * Starts one task of `target` for each item, selected by the state and the context of the run. Without items control goes to `otherwise`, or the run fails with
- * `empty_fan_out`.
+ * Starts a single task of `target` for each item, selected by the state and the context of the run. Without items
+ * control goes to `otherwise`, or the run fails with `empty_fan_out`.
  */
 export function fanOut<
   const Target extends string,

@@ -139,7 +139,7 @@ export interface OutlineContext {
 }
 
 /**
- * Kind of a node: all knowledge of the engine about nodes of one kind. Stateless: each method takes the record of the
+ * Kind of a node: all knowledge of the engine about nodes of a kind. Stateless: each method takes the record of the
  * node. No code outside of the kinds compares kinds; code asks for the answer of a method. Extend `functionKind` for
  * a new kind.
  */
@@ -154,7 +154,7 @@ export interface NodeKind {
 
   // Run.
 
-  /** Runs one task of the node. */
+  /** Runs a single task of the node. */
   readonly execute: <Task extends NodeTask, Outcome>(engine: NodeEngine<Task, Outcome>, task: Task) => Promise<Outcome>;
   /** True when an attempt ends by itself after its signal fires: the engine waits, and no failed sibling stops it. */
   readonly runsToEnd: boolean;

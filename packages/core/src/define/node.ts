@@ -86,7 +86,7 @@ export interface NodeRuntime<Context = unknown, Interrupts extends InterruptShap
   ) => Promise<Value>;
   /**
    * Calls a model as a recorded step: text streams as run events, and a finished answer is not requested again after
-   * a crash. `key` distinguishes several calls of one task; default `model`. Writes of middleware hooks become part
+   * a crash. `key` distinguishes several calls of a task; default `model`. Writes of middleware hooks become part
    * of the node's result.
    */
   readonly model: (call: ModelCall | AgentTurn, key?: string) => Promise<AssistantMessage>;
@@ -169,7 +169,7 @@ export interface CacheScopeSource {
 export interface CachePolicy<State, Input = unknown> {
   /**
    * Returns the cache key. Equal keys mean equal results, among the tasks of this node in this version of the graph and
-   * in one scope.
+   * in a single scope.
    */
   readonly key: (state: State, input: Input) => string;
   /**
@@ -187,10 +187,10 @@ export interface CachePolicy<State, Input = unknown> {
 export interface AttemptPolicy {
   /** Retries a failed body. Programming errors such as TypeError are retried only with `on`. */
   readonly retry?: RetryPolicy;
-  /** Timeout of one attempt in milliseconds. */
+  /** Timeout of an attempt in milliseconds. */
   readonly timeoutMs?: number;
   /**
-   * Maximum idle time of one attempt in milliseconds. A heartbeat, progress, an event, a finished step, or a chunk of
+   * Maximum idle time of an attempt in milliseconds. A heartbeat, progress, an event, a finished step, or a chunk of
    * a model's answer resets the idle time.
    */
   readonly idleTimeoutMs?: number;

@@ -1,4 +1,4 @@
-/** Problems of a graph definition, each with a code, a node and a hint, reported in one error. */
+/** Problems of a graph definition, each with a code, a node and a hint, reported in a single error. */
 import { StatewrightError } from "../base/errors.ts";
 
 /** A problem of a graph definition. */

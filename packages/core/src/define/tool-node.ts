@@ -12,7 +12,7 @@ import { checkMiddleware, type Middleware } from "../tool/policy/middleware.ts";
 import { isRegistry, reserveName, type ToolRegistry, toolRegistry } from "../tool/registry.ts";
 import type { AgentEndCheck } from "./agent-turn.ts";
 
-/** Concurrency of the tool calls of one message: all at once, one by one, or in batches. */
+/** Concurrency of the tool calls of a message: all at once, one by one, or in batches. */
 export type ToolStrategy = "parallel" | "sequential" | { readonly batch: number };
 
 /**
@@ -30,7 +30,7 @@ export interface ToolNodeOptions<State, Context> {
   readonly tools: readonly Tool<State, Context>[] | ToolRegistry<State, Context>;
   /** Middleware, the first outermost. Default: none. */
   readonly middleware?: readonly Middleware<Context, State>[];
-  /** Concurrency of the calls of one message. Default `parallel`. */
+  /** Concurrency of the calls of a message. Default `parallel`. */
   readonly strategy?: ToolStrategy;
   /** Maximum number of concurrent calls; default: no limit. */
   readonly maxConcurrency?: number;

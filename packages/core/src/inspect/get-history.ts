@@ -20,7 +20,7 @@ import { checkCodecOption, checkStoreOption } from "../run/session/options/check
 import { type Codec, createGuardedCodec, plainCodec } from "../state/codec.ts";
 import type { Delta } from "../state/delta.ts";
 
-/** One saved superstep. */
+/** A saved superstep. */
 export interface HistoryEntry<Types extends GraphTypes = GraphTypes> {
   readonly checkpointId: number;
   readonly parent: number | undefined;
@@ -177,8 +177,8 @@ async function* streamCheckpoints(
 }
 
 /**
- * Streams the namespaces of the calls of an inner graph, by node or tool, newest first: one namespace per call, or a
- * single namespace for a persistent subgraph.
+ * Streams the namespaces of the calls of an inner graph, by node or tool, newest first: a single namespace per call, or
+ * a single namespace for a persistent subgraph.
  */
 export async function* streamNamespaces(
   context: ReadContext,

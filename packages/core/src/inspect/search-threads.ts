@@ -117,7 +117,7 @@ export async function searchThreads(store: Store, options: SearchThreadsOptions)
     for (const thread of threads) searched.push(await searchThread(reads, thread, search));
     return searched;
   };
-  // One moment for all threads of the page: another process may prune or delete them meanwhile.
+  // The same moment for all threads of the page: another process may prune or delete them meanwhile.
   const searched = store.snapshot === undefined ? await searchPage(store) : await store.snapshot(searchPage);
   return {
     matches: searched.flatMap(({ match }) => match ?? []),
@@ -138,7 +138,7 @@ interface MessageSearch {
   readonly redact: Redact;
 }
 
-/** Result of one thread. */
+/** Result of a thread. */
 interface SearchedThread {
   readonly match: ThreadMatch | undefined;
   /** Number of searched messages. */
@@ -170,7 +170,7 @@ async function searchThread(
   }
 }
 
-/** Returns true for an error of one thread: damaged, without a key, or deleted during a search without a snapshot. */
+/** Returns true for an error of a thread: damaged, without a key, or deleted during a search without a snapshot. */
 function isUnreadable(error: unknown): boolean {
   if (!isStatewrightError(error)) return false;
   return error.code === "store_corrupt" || error.code === "missing_key" || error.code === "unknown_checkpoint";

@@ -218,7 +218,7 @@ const searchNames = listOptionNames<LongTermSearch>({ text: true, near: true, fi
 const namespacesNames = listOptionNames<LongTermNamespaces>({ depth: true, after: true, limit: true });
 const putNames = listOptionNames<LongTermPut>({ ttlMs: true, refreshOnRead: true, index: true });
 
-/** Lists the child namespaces, one index look-up each; skips the items inside a listed namespace. */
+/** Lists the child namespaces, a single index look-up each; skips the items inside a listed namespace. */
 async function listNamespaces(
   { now, reader }: LongTermPort,
   ids: readonly string[],

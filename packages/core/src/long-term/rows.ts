@@ -28,7 +28,7 @@ export interface LongTermRow {
 /** Address of a row. */
 export type LongTermLocation = Pick<LongTermRow, "namespace" | "key">;
 
-/** Change of one row. */
+/** Change of a row. */
 export type LongTermChange =
   /** Inserts or replaces a row. An unexpired row retains its `createdAt`; a new row gets its `updatedAt`. */
   | { readonly put: Omit<LongTermRow, "createdAt"> }

@@ -28,7 +28,7 @@ export function getNamespaceEnd(text: string): string {
 export const lastKey = "~";
 
 /**
- * Encodes a location as one string. The separator sorts before every id character, so that strings sort like
+ * Encodes a location as a single string. The separator sorts before every id character, so that strings sort like
  * locations.
  */
 export function toLocationText({ namespace, key }: LongTermLocation): string {

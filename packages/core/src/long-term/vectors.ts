@@ -5,7 +5,7 @@
 
 import { invalidOption } from "../base/invalid-option.ts";
 
-/** Embeds texts: one vector per text, in order. Texts of similar meaning have similar vectors. */
+/** Embeds texts: a single vector per text, in order. Texts of similar meaning have similar vectors. */
 export type Embed = (
   texts: readonly string[],
 ) =>

@@ -1,5 +1,5 @@
 /**
- * Policy of model calls: timeouts, retries and fallback models. All three apply in one place, inside the recorded
+ * Policy of model calls: timeouts, retries and fallback models. All three apply in a single place, inside the recorded
  * call, so they do not multiply: a call makes at most `retry.attempts` requests and one more per fallback.
  */
 import { invalidOption } from "../base/invalid-option.ts";

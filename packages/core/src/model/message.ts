@@ -1,4 +1,7 @@
-/** Canonical messages: one format for all providers, with ids, lossless for provider-specific data. */
+/**
+ * Canonical messages: a format for all providers, with ids, lossless for provider-specific data. With checks of
+ * messages, and the copies of messages in model requests.
+ */
 
 import type { StatewrightError } from "../base/errors.ts";
 import { invalidOption } from "../base/invalid-option.ts";

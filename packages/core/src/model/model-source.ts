@@ -96,7 +96,7 @@ export function createModelResolver(
   fallback: ModelSource | undefined,
 ): ModelResolver {
   const given = sources.filter((source) => source !== undefined);
-  /** Names of one run: a name keeps its model object. */
+  /** Names of a run: a name keeps the model object. */
   const known = new Map<string, Model>();
   return (model, where) => {
     if (isModel(model)) return model;

@@ -121,7 +121,7 @@ export interface Model {
   readonly id: string;
   /** Display name. Not part of requests. */
   readonly name?: string | undefined;
-  /** Requests one answer. Rejects with an error that says whether a retry can succeed. */
+  /** Requests a single answer. Rejects with an error that says whether a retry can succeed. */
   readonly respond: (request: ModelRequest, options: ModelCallOptions) => Promise<ModelReply>;
   /** False for a model without image input: images are replaced by a line of text. */
   readonly images?: boolean | undefined;

@@ -45,7 +45,7 @@ export function userMessage(content: UserContent, options: NewMessageOptions = {
 
 /** Options of `systemMessage`. */
 export interface SystemMessageOptions extends NewMessageOptions {
-  /** Options for one provider, such as the end of its prompt cache. */
+  /** Options for a single provider, such as the end of its prompt cache. */
   readonly provider?: ProviderData;
 }
 

@@ -27,7 +27,7 @@ import { listVersions } from "./serving.ts";
 export interface RunCheck {
   readonly run: RunRow;
   readonly verdict: "continues" | "migrates" | "parks";
-  /** One sentence without its full stop. */
+  /** A sentence without its full stop. */
   readonly reason: string;
 }
 

@@ -17,7 +17,7 @@ import { createResumeWork, type PendingWorkScanner, type ScannerParts } from "./
 import { continueRun, createCaller, listClaimingGraphs } from "./serving.ts";
 import { createSkippedRuns } from "./skipped-runs.ts";
 
-/** Maximum number of runs of one claim. */
+/** Maximum number of runs of a claim. */
 const maxClaims = 256;
 
 /** Time between two lists of runs that no graph here can continue, for the log. */

@@ -10,8 +10,8 @@ const pageSize = 100;
 export const lateStartMs = 60_000;
 
 /**
- * Moves the runs that are due at `now` into their queues. Reads one row when none is due; returns true when more runs
- * are due. Rejects with the errors of the store.
+ * Moves the runs that are due at `now` into their queues. Reads a single row when none is due; returns true when more
+ * runs are due. Rejects with the errors of the store.
  */
 export async function enqueueDueRuns(store: Store, { log }: World, now: number): Promise<boolean> {
   const [first] = await store.timers({ kinds: ["start"], dueBy: now, limit: 1 });

@@ -1,4 +1,4 @@
-/** `deliver`: one delivery of an orchestrator, such as a job of a queue. */
+/** `deliver`: a single delivery of an orchestrator, such as a job of a queue. */
 import { isStatewrightError } from "../base/errors.ts";
 import type { Store } from "../checkpoint/store.ts";
 import {

@@ -10,7 +10,7 @@ import { isResting } from "./notified-runs.ts";
 /** Time after which another process may work on a timer that this process has not fired, in milliseconds. */
 const claimMs = 60_000;
 
-/** Timers of one page. */
+/** Timers of a page. */
 const pageSize = 500;
 
 /** Timers that resume a run. */

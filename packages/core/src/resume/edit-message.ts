@@ -1,4 +1,4 @@
-/** `editMessage`: replaces one message of a conversation on a new branch and continues from there. */
+/** `editMessage`: replaces a single message of a conversation on a new branch and continues from there. */
 
 import { StatewrightError } from "../base/errors.ts";
 import { checkId, createId } from "../base/ids.ts";

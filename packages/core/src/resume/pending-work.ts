@@ -24,7 +24,7 @@ import { createSkippedRuns } from "./skipped-runs.ts";
 /** Pending work of a thread. */
 export interface PendingWork {
   readonly thread: string;
-  /** Start or resume one run each; in this order, one after the other. */
+  /** Start or resume a single run each; in this order, one after the other. */
   readonly starters: readonly (() => Promise<RunHandle<unknown> | undefined>)[];
   /** Counts against the concurrency of the engine. */
   readonly isBounded: boolean;
@@ -76,7 +76,7 @@ export function createPendingWorkScanner(parts: ScannerParts): PendingWorkScanne
   const { store, parkAfter, graphs } = options;
   const finder = createScanner(store);
   const dueTimers = createDueTimers({ store, world, graphs: listClaimingGraphs(graphs) });
-  /** Runs logged as skipped: one log entry per run while the run is found. */
+  /** Runs logged as skipped: a single log entry per run while the run is found. */
   let loggedRuns = new Set<string>();
   /** Runs found since the last complete scan. */
   const foundRuns = new Set<string>();

@@ -36,7 +36,7 @@ export async function recover(options: RecoverOptions): Promise<readonly RunHand
   await finishRequestedRuns(options);
   const { queued, orphaned, parked, notified } = await findClaimableRuns(store, getWorld(options));
   const deliverable = await filterDeliverable(store, getCodec(options), notified);
-  /** Runs of one thread are serial. */
+  /** Runs of a thread are serial. */
   const lastResults = new Map<string, Promise<unknown>>();
   for (const row of queued) {
     const caller = createCaller(options, host, row);

@@ -6,7 +6,7 @@ import type { World } from "../base/world.ts";
 import type { RunRow, RunStatus } from "../checkpoint/checkpoint.ts";
 import type { RunRequest, RunRequestKind, RunRequestOutcome } from "../checkpoint/run-request.ts";
 import type { Store } from "../checkpoint/store.ts";
-import { finishRequestedRun } from "../run/finish-requested-run.ts";
+import { finishRequestedRun } from "../run/loop/finish-requested-run.ts";
 import { leaveQueue } from "../run/queue.ts";
 import { checkCodecOption, checkStoreOption, checkWorldOption } from "../run/session/options/check-run-options.ts";
 import { type ActiveRun, getThreadRegistry } from "../run/session/thread-registry.ts";
@@ -49,7 +49,7 @@ export interface RequestedRunResult {
   readonly request?: RunRequest | undefined;
 }
 
-/** Request of one call, with its kind. */
+/** Request of a call, with its kind. */
 interface GivenRequest extends RequestRunOptions {
   readonly kind: RunRequestKind;
   readonly until?: number | undefined;

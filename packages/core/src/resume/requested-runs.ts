@@ -1,7 +1,7 @@
 /** Runs at rest with a request: any serving process ends or pauses them, also those of graphs that it does not have. */
 import { toErrorRecord } from "../base/errors.ts";
 import type { RunRow } from "../checkpoint/checkpoint.ts";
-import { finishRequestedRun } from "../run/finish-requested-run.ts";
+import { finishRequestedRun } from "../run/loop/finish-requested-run.ts";
 import { getCodec, getWorld } from "../run/task/open-session.ts";
 import type { ServingOptions } from "./serving.ts";
 
@@ -9,7 +9,7 @@ import type { ServingOptions } from "./serving.ts";
 const pageSize = 500;
 
 /**
- * Handles the requests of all runs at rest, except those of skipped threads, one thread after the other. A failure is
+ * Handles the requests of all runs at rest, except those of skipped threads, thread by thread. A failure is
  * logged; the next scan tries again.
  */
 export async function finishRequestedRuns(

@@ -13,7 +13,7 @@ export interface ScanSchedule {
   request(): void;
   /**
    * Starts a scan for a new input of a thread that is not at work here. Hints during a scan, and shortly after one,
-   * start one scan together, so that scans for hints take a small part of the time.
+   * start a single scan together, so that scans for hints take a small part of the time.
    */
   hint(thread: string): void;
   /** Starts a scan of the queue only, once for all requests of this turn of the event loop. */
@@ -106,7 +106,7 @@ export function createScanSchedule({
       const now = await readStoreTime(store, world);
       // Read after the answer of the store: the alarm is late by the time of the answer, and never early.
       const aheadMs = now - world.clock.now();
-      // One row, and one timer of the process, however many timers the store has.
+      // A single row and a single timer of the process, however many timers the store has.
       const [timer] = await store.timers({ dueAfter: now, limit: 1 });
       const dueAt = Math.min(timer?.dueAt ?? Number.POSITIVE_INFINITY, nextSlot.getAfter(now));
       cancelAlarm();

@@ -61,7 +61,7 @@ export interface NodeUpdate<Types extends GraphTypes> {
   readonly sends?: readonly Send<Types["nodes"]>[];
 }
 
-/** Options of `updateState`: one update, or the updates of several nodes as one superstep. */
+/** Options of `updateState`: a single update, or the updates of several nodes as a single superstep. */
 export type UpdateOptions<Types extends GraphTypes> = {
   /** Store of the thread. */
   readonly store: Store;

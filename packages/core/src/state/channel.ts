@@ -1,6 +1,6 @@
 /**
  * Channels: named parts of a state, each with a schema, a kind and a reducer of writes. A reducer returns the next
- * value and the smallest delta to save.
+ * value and the smallest delta to save. A long list of messages has an index of its ids.
  */
 
 import { StatewrightError } from "../base/errors.ts";
@@ -335,12 +335,12 @@ function hasKnownId(known: readonly Message[], added: readonly Message[]): boole
 }
 
 /**
- * Lists up to this length are scanned without an index. A request also reads the index, so a chat of a few turns has
- * one already.
+ * Lists of messages up to this length are scanned without an index. A request also reads the index, so a chat of a few
+ * turns has an index already.
  */
 const maxScanLength = 16;
 
-/** Shared by a list and its prefixes: a position is valid for each list that is long enough. */
+/** Index of a list of messages, shared by the list and its prefixes: a position is valid for each list that is long enough. */
 interface MessageIndex {
   readonly positions: Map<string, number>;
   /** Position of the first message that {@link toSentMessage} changes. */

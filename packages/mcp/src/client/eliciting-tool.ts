@@ -27,7 +27,7 @@ import {
 import type { McpOutcome, McpRound } from "./mcp-session.ts";
 import type { McpTool } from "./mcp-tools.ts";
 
-/** One call of an eliciting tool. */
+/** A call of an eliciting tool. */
 export interface ElicitingCall {
   readonly args: Readonly<Record<string, unknown>>;
   readonly answers: readonly AnsweredElicitation[];
@@ -39,7 +39,7 @@ export interface ElicitingToolParts {
   /** Name of the server. */
   readonly server: string;
   readonly tool: McpTool;
-  /** Runs one call until its result or its elicitations. */
+  /** Runs a single call until its result or its elicitations. */
   readonly callServer: (
     call: ElicitingCall,
     runtime: { readonly signal: AbortSignal; readonly update?: ((partial: ToolOutput) => void) | undefined },

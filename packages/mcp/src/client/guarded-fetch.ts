@@ -11,7 +11,7 @@ export interface GuardedFetchOptions {
   /** Headers of the user, sent to the server's origin only, not to an authorization server. */
   readonly headers: Readonly<Record<string, string>>;
   readonly allowPrivate: boolean | readonly string[];
-  /** Maximum bytes of one response, or of one event of a stream. */
+  /** Maximum bytes of a response, or of an event of a stream. */
   readonly maxBytes: number;
   /** Returns the milliseconds until the first byte of a response. */
   readonly timeoutMs: () => number;

@@ -56,7 +56,7 @@ export interface McpCommonOptions extends McpToolOptions {
   readonly restart?: "lazy" | "never";
   /** Maximum reconnects without an answered call in between. Default 3. */
   readonly maxRestarts?: number;
-  /** Maximum characters of one message. Default 16,777,216. */
+  /** Maximum characters of a message. Default 16,777,216. */
   readonly maxMessageLength?: number;
   /** Clock, timers and log. Default: the system's, with a silent log. */
   readonly world?: World;

@@ -1,4 +1,6 @@
-/** MCP session: one connection to a server, from the handshake and the list of tools to the end of the connection. */
+/**
+ * MCP session: a single connection to a server, from the handshake and the list of tools to the end of the connection.
+ */
 import {
   type CallToolResult,
   Client,
@@ -105,7 +107,7 @@ const maxEntries = 2_000;
 /** Maximum length of a list, in characters of JSON. */
 const maxListLength = 2 ** 23;
 
-/** Maximum requests of a server back to the client within one call. */
+/** Maximum requests of a server back to the client within a single call. */
 const maxRounds = 16;
 
 /** Opens a session. Throws `mcp_failed`, after stopping all transports. */

@@ -5,7 +5,7 @@ import { invalidOption, type ToolSpecParts, toSnakeCase } from "@statewright/cor
 import { ajvValidator, isNestedDeeper, jsonSchema } from "@statewright/json-schema";
 import { createPin } from "./pins.ts";
 
-/** Options of all tools of a server, or of one tool. */
+/** Options of all tools of a server, or of a tool. */
 export type McpToolOptions = Pick<
   ToolSpecParts,
   "effect" | "safety" | "retry" | "timeoutMs" | "graceMs" | "onError" | "limits" | "execution"

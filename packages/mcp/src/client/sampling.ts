@@ -5,13 +5,13 @@ import { listToolCalls, type Message, type Model, type ModelReply, type Usage } 
 /** Sampling options of a server, for requests during its tool calls. */
 export interface McpSampling {
   readonly model: Model;
-  /** Maximum output tokens of one answer. Default 1,024. */
+  /** Maximum output tokens of an answer. Default 1,024. */
   readonly maxOutputTokens?: number;
-  /** Maximum answers of one connection. Default 20. */
+  /** Maximum answers of a connection. Default 20. */
   readonly maxRequests?: number;
 }
 
-/** Answers one sampling request. Throws with a message for the server. */
+/** Answers a single sampling request. Throws with a message for the server. */
 export async function sample(
   { model, maxOutputTokens: maxTokens = 1_024 }: McpSampling,
   { params }: CreateMessageRequest,

@@ -39,8 +39,8 @@ export function createStdioTransport(options: StdioTransportOptions): ServerTran
   let endReason: string | undefined;
   let isClosing = false;
   /**
-   * Delivers one message at a time: the client processes the notifications of a call slightly after its response, and
-   * drops notifications that arrive in between.
+   * Delivers a single message at a time: the client processes the notifications of a call slightly after its response,
+   * and drops notifications that arrive in between.
    */
   let deliveries: Promise<unknown> = Promise.resolve();
   const deliver = (work: () => void): void => {

@@ -13,7 +13,7 @@ export interface ToolListConnection {
 /** Minimum milliseconds between two lists of a server's tools. */
 const relistPauseMs = 100;
 
-/** Lists the tools one list at a time, because a server may send change notifications in rapid succession. */
+/** Lists the tools serially, because a server may send change notifications in rapid succession. */
 export class ToolListWatcher {
   readonly #server: string;
   readonly #world: World;

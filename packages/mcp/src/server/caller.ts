@@ -10,7 +10,7 @@ export interface McpCaller {
 /** Value for all callers, or a function of the caller. */
 export type PerCaller<Value> = Value | ((caller: McpCaller) => Value);
 
-/** Resolves a per-caller value for one caller. */
+/** Resolves a per-caller value for a single caller. */
 export function resolveForCaller<Value>(value: PerCaller<Value>, caller: McpCaller): Value {
   return typeof value === "function" ? (value as (caller: McpCaller) => Value)(caller) : value;
 }

@@ -1,4 +1,6 @@
-/** MCP server instance for one client connection. Connections share only the served tools, graphs and resources. */
+/**
+ * MCP server instance for a single client connection. Connections share only the served tools, graphs and resources.
+ */
 import {
   type CallToolResult,
   type InputRequiredResult,

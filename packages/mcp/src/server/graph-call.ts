@@ -5,7 +5,7 @@ import type { CallRequest } from "./call-request.ts";
 import { continueSuffix } from "./graph-tools.ts";
 import type { OfferedGraph } from "./offer-graph.ts";
 
-/** Tool call for one thread of one graph. */
+/** Tool call for a single thread of a graph. */
 export interface GraphCall {
   readonly offered: OfferedGraph;
   /** Thread name of the client. */

@@ -4,20 +4,20 @@ import { checkOptions, invalidOption, listOptionNames } from "@statewright/core/
 
 /** Limits of a server. */
 export interface McpLimits {
-  /** Maximum bytes of one message or of one request body. Default 2,097,152. */
+  /** Maximum bytes of a message or of a request body. Default 2,097,152. */
   readonly messageBytes: number;
   /** Maximum nesting depth of a message. Default 72: tool arguments have at most 64 levels. */
   readonly messageLevels: number;
   /**
-   * Maximum number of values in the lists and objects of one message. Default 101,000: tool arguments have at most
+   * Maximum number of values in the lists and objects of a message. Default 101,000: tool arguments have at most
    * 100,000.
    */
   readonly messageParts: number;
   /** Milliseconds to receive a complete HTTP request. Default 30,000. */
   readonly requestMs: number;
-  /** Maximum concurrent calls of one client. Default 32. */
+  /** Maximum concurrent calls of a client. Default 32. */
   readonly calls: number;
-  /** Maximum milliseconds of one call, without the time that people need for answers. Default 3,600,000. */
+  /** Maximum milliseconds of a call, without the time that people need for answers. Default 3,600,000. */
   readonly callMs: number;
   /** Maximum milliseconds for the answer of a person. Default 600,000. */
   readonly answerMs: number;
@@ -26,12 +26,14 @@ export interface McpLimits {
    * waiting calls is discarded. Default 256.
    */
   readonly waiting: number;
-  /** Maximum bytes of structured data in one result, in addition to the content for the model. Default 1,048,576. */
+  /**
+   * Maximum bytes of structured data in a single result, in addition to the content for the model. Default 1,048,576.
+   */
   readonly resultBytes: number;
-  /** Maximum bytes of one resource. Default 16,777,216. */
+  /** Maximum bytes of a resource. Default 16,777,216. */
   readonly resourceBytes: number;
   /**
-   * Maximum HTTP sessions of one client. Above this limit the oldest session without a running call is closed.
+   * Maximum HTTP sessions of a client. Above this limit the oldest session without a running call is closed.
    * Default 32.
    */
   readonly sessions: number;

@@ -2,7 +2,7 @@
 import type { ServerContext } from "@modelcontextprotocol/server";
 import type { RunEvent } from "@statewright/core";
 
-/** Progress notifications of one call. */
+/** Progress notifications of a call. */
 export interface Progress {
   /** Sends a line. Lines faster than the transport are dropped except the newest. */
   readonly send: (line: string) => void;

@@ -1,6 +1,6 @@
 /**
- * Tools as MCP tool calls. Each call runs a graph with one tool node, so that argument validation, injected values,
- * middleware, limits, retries and redaction equal a call by a model. The thread is deleted after the answer.
+ * Tools as MCP tool calls. Each call runs a graph with a single tool node, so that argument validation, injected
+ * values, middleware, limits, retries and redaction equal a call by a model. The thread is deleted after the answer.
  */
 import { randomUUID } from "node:crypto";
 import type { CallToolResult, InputRequiredResult, Tool as McpTool } from "@modelcontextprotocol/server";

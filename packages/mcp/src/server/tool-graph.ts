@@ -1,4 +1,4 @@
-/** Graph of one tool node: a tool call of an MCP client equals a call by a model. */
+/** Graph of a tool node: a tool call of an MCP client equals a call by a model. */
 import {
   approval,
   channel,

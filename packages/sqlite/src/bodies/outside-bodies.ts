@@ -50,7 +50,7 @@ export interface OutsideBodiesParts {
   readonly isEncrypted: boolean;
 }
 
-/** Puts, reads, re-encrypts and sweeps the bodies of one open store. */
+/** Puts, reads, re-encrypts and sweeps the bodies of an open store. */
 export class OutsideBodies {
   readonly #parts: OutsideBodiesParts;
   /** Last write of each thread that waits for its bodies: later writes of the thread keep their order. */

@@ -1,4 +1,4 @@
-/** Claims of runs: selects claimable runs and claims their threads, in one write. */
+/** Claims of runs: selects claimable runs and claims their threads, in a single write. */
 
 import type { StatewrightError } from "@statewright/core";
 import { type ClaimableKind, type ClaimedRun, claimRules, type RunClaimRequest } from "@statewright/core/store";
@@ -85,7 +85,7 @@ export class RunClaims {
       }
       if (written.length === request.limit) break;
     }
-    if (served.size > 0) this.#startable.saveRotation(request, served, written.length < request.limit);
+    if (served.size > 0) this.#startable.saveRotation(request, served, { isComplete: written.length < request.limit });
     return written;
   }
 

@@ -141,7 +141,11 @@ export class StartableRuns {
    * Saves the tenants served last, by priority: the next request of these graphs continues after them. A rotation that
    * has no run left is removed.
    */
-  saveRotation({ graphs }: RunClaimRequest, served: ReadonlyMap<number, string>, isComplete: boolean): void {
+  saveRotation(
+    { graphs }: RunClaimRequest,
+    served: ReadonlyMap<number, string>,
+    { isComplete }: { readonly isComplete: boolean },
+  ): void {
     const name = claimRules.toRotationName(graphs);
     const lowest = Math.min(...served.keys());
     for (const [priority, tenant] of served) {

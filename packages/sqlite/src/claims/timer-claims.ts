@@ -1,4 +1,4 @@
-/** Claims of due timers: one living process works on a timer. */
+/** Claims of due timers: a single living process works on a timer. */
 
 import { storeRules, type TimerClaimRequest, type TimerKind, type TimerRow, timerKinds } from "@statewright/core/store";
 import { computeTimerSum, type TimerColumns, toTimerRow } from "@statewright/store-kit";

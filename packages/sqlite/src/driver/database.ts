@@ -35,7 +35,7 @@ export interface Database {
   readonly name: string;
   readonly memory: boolean;
   readonly inTransaction: boolean;
-  /** Named parameters are one object, whose keys have no prefix; other keys are ignored. */
+  /** Named parameters are a single object, whose keys have no prefix; other keys are ignored. */
   prepare<Parameters extends unknown[] | object = unknown[], Result = unknown>(
     sql: string,
   ): Parameters extends unknown[] ? Statement<Parameters, Result> : Statement<[Parameters], Result>;

@@ -1,4 +1,4 @@
-/** Driver port: the SQLite libraries behind one interface. */
+/** Driver port: the SQLite libraries behind a single interface. */
 import type { Database } from "./database.ts";
 
 /** Names of the drivers. */

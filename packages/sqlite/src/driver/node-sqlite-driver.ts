@@ -11,7 +11,7 @@ import { compareVersions, oldestSqlite } from "./sqlite-version.ts";
 /** Page cache of a connection in KiB, as that of better-sqlite3; the default of Node is an eighth of it. */
 const cacheKib = 16_000;
 
-/** More pages than any file has: a copy in one piece. */
+/** More pages than any file has: a copy in a single piece. */
 const allPages = 2 ** 31 - 1;
 
 /** Creates the driver. */
@@ -144,7 +144,7 @@ function toImmutableUrl(path: string): URL {
 
 /**
  * Copies in another thread, all pages at once: the event loop is free meanwhile, and a write restarts nothing. A
- * connection of its own reads one snapshot, while the store writes.
+ * connection of its own reads a single snapshot, while the store writes.
  */
 async function backUp(db: Database, path: string): Promise<void> {
   if (!(db instanceof NodeConnection)) throw new TypeError("backUp: expected a connection of node:sqlite");

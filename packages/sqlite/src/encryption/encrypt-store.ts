@@ -84,7 +84,7 @@ function refuseOutsideBodies(db: Database, path: string): void {
   });
 }
 
-/** In journal mode DELETE with exclusive locking, SQLite allows one connection only, which keeps its lock. */
+/** In journal mode DELETE with exclusive locking, SQLite allows a single connection only, which keeps its lock. */
 function lockExclusively(db: Database, path: string): void {
   let mode: unknown;
   try {

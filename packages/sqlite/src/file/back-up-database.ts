@@ -1,4 +1,4 @@
-/** Backup of an open file by SQLite's page-wise copy, as of one point in time. */
+/** Backup of an open file by SQLite's page-wise copy, as of a point in time. */
 
 import { closeSync, existsSync, openSync, renameSync, rmSync, statSync } from "node:fs";
 import { resolve } from "node:path";
@@ -16,7 +16,7 @@ import { createTempPath, releaseTempPath, removeStaleTempFiles } from "./temp-fi
 /** Pages copied per turn of the event loop. */
 const pagesPerStep = 512;
 
-/** Number of restarts caused by writes of other processes, after which the rest is copied in one turn. */
+/** Number of restarts caused by writes of other processes, after which the rest is copied in a single turn. */
 const maxRestarts = 3;
 
 /**

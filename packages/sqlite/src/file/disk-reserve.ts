@@ -21,7 +21,7 @@ export interface DiskReserve {
   close(): void;
 }
 
-/** Creates the disk reserve of one open store; `file` is undefined for a store in memory. */
+/** Creates the disk reserve of an open store; `file` is undefined for a store in memory. */
 export function createDiskReserve(db: Database, file: string | undefined, maxBytes: number | undefined): DiskReserve {
   let path: string | undefined;
 

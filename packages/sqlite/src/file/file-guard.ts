@@ -13,7 +13,7 @@ import type { Database } from "../driver/database.ts";
 import { getDriver, openWith } from "../driver/driver.ts";
 import type { LockKind } from "./owner-lock.ts";
 
-/** Checks the files of one open store. */
+/** Checks the files of an open store. */
 export interface FileGuard {
   /** Returns the error of a file or lock lost earlier; undefined for an intact store. */
   getFault(): StatewrightError | undefined;

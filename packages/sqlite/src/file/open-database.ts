@@ -181,7 +181,7 @@ export function checkFile(db: Database, path: string, steps: Migrations): number
     refuseOldSqlite(db.prepare<[], string>("SELECT sqlite_version()").pluck().get() ?? "");
     checkedDrivers.add(name);
   }
-  // One transaction: another process may be creating the file.
+  // A single transaction: another process may be creating the file.
   const [id, version, found] = runTransaction(
     db,
     "deferred",
@@ -246,7 +246,7 @@ function createNoWalError(mode: string): StatewrightError {
 }
 
 /**
- * Returns the schema as text: every object with its SQL, in one order. Excludes only the tables created by ANALYZE.
+ * Returns the schema as text: every object with its SQL, in a fixed order. Excludes only the tables created by ANALYZE.
  */
 function fingerprintSchema(db: Database): string {
   const rows = db

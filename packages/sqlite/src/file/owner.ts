@@ -8,8 +8,8 @@
  *
  * Rows of owners change inside write transactions: no owner is visible between the insert of its row and its lock. The
  * question whether an owner lives is asked outside: it reads files, and no other process waits for the answer. Dead is
- * final. Two processes that test one lock at the same moment may both find it held, and take a dead owner for alive
- * until they ask again.
+ * final. Two processes that test the same lock at the same moment may both find it held, and take a dead owner for
+ * alive until they ask again.
  */
 import { statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
@@ -88,7 +88,7 @@ export function hasOnlyDeadOwners(db: Database, file: string): boolean {
   }
 }
 
-/** Creates the owner of one open store; `file` is undefined for a store in memory, which no other process can open. */
+/** Creates the owner of an open store; `file` is undefined for a store in memory, which no other process can open. */
 export function createOwner(db: Database, file: string | undefined, guard: FileGuard): Owner {
   return new FileOwner(db, file, guard);
 }

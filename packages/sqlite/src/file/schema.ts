@@ -3,7 +3,7 @@
  * JSON.
  *
  * Tables written in every superstep have no index: the key of a checkpoint consists of its branch and its id, the key
- * of a delta of its channel (of one branch) and its checkpoint, with 24 bits for the id. So a state, a page of
+ * of a delta of its channel (of a branch) and its checkpoint, with 24 bits for the id. So a state, a page of
  * history and the head of a branch are key ranges.
  *
  * Child namespaces are rows of `branches`, and a thread can have very many. So a partial index lists the branches
@@ -21,8 +21,8 @@
 
 /**
  * Page size of a new file. Small pages: a commit writes whole pages, but changes only a few hundred bytes in several
- * tables, and a row that is larger than a page continues in pages of its own. A page of 2 KB holds one row of 1.1 KB,
- * such as a message, and stays half empty.
+ * tables, and a row that is larger than a page continues in pages of its own. A page of 2 KB holds a single row of 1.1
+ * KB, such as a message, and stays half empty.
  */
 export const pageBytes = 1024;
 

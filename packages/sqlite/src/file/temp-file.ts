@@ -1,6 +1,6 @@
 /**
- * Temporary files that are renamed to their target when complete. Several files for one target can be in progress,
- * also in worker threads of one process.
+ * Temporary files that are renamed to their target when complete. Several files for a single target can be in progress,
+ * also in worker threads of a process.
  */
 import { basename, dirname, join } from "node:path";
 import process from "node:process";

@@ -35,7 +35,7 @@ export class OutboxRows {
     this.#sql = prepareStatements(db);
   }
 
-  /** Adds one row for each consumer that has subscribed to the topic and has no row with this id. */
+  /** Adds a single row for each consumer that has subscribed to the topic and has no row with this id. */
   add({ key, id: thread, cipher }: OutboxThread, branch: string, write: OutboxWrite): void {
     const { id, topic, at, interrupt } = write;
     for (const consumer of this.#sql.consumers.all(topic)) {

@@ -63,7 +63,7 @@ export class EffectReader {
       .map((columns) => readEffect(cipher, { thread, namespace: name }, columns));
   }
 
-  /** Lists the folded effects of a namespace: of all checkpoints, or of one step. */
+  /** Lists the folded effects of a namespace: of all checkpoints, or of a step. */
   #listFolded(thread: string, namespace: NamespaceRow, step: number | undefined): readonly EffectRow[] {
     const found =
       step === undefined
@@ -95,7 +95,7 @@ export class EffectReader {
   }
 }
 
-/** Merges folded effects and effect rows, ordered by step; the last of several effects with one key counts. */
+/** Merges folded effects and effect rows, ordered by step; the last of several effects with the same key counts. */
 export function mergeEffects<Row extends Pick<EffectRow, "step" | "task" | "key">>(
   folded: readonly Row[],
   rows: readonly Row[],

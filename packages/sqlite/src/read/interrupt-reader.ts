@@ -139,7 +139,7 @@ export class InterruptReader {
       .map((row) => toInterruptRow(readInterrupt(cipher, thread, { ...row, branch })));
   }
 
-  /** Lists the open interrupts, newest first: of one thread, or of all. */
+  /** Lists the open interrupts, newest first: of a thread, or of all. */
   listOpen(filter: OpenInterruptFilter): readonly OpenInterruptRow[] {
     const { thread, graph, key, tenant, owner, metadata, at, before, limit } = filter;
     const parameters: OpenInterruptParameters = {

@@ -131,7 +131,7 @@ export class ListIndexes {
     return findRarest(metadata, ({ pairName, pairValue }) => this.#sql.countPair.get(pairName, pairValue) ?? 0);
   }
 
-  /** Returns the rarest metadata entry of a filter, with its number of threads: of one tenant, or of all. */
+  /** Returns the rarest metadata entry of a filter, with its number of threads: of a tenant, or of all. */
   findRarestThreadPair(metadata: ThreadFilter["metadata"], tenant: string | undefined): RarestPair | undefined {
     return findRarest(metadata, ({ pairName, pairValue }) => {
       const count =

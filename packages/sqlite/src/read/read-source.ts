@@ -3,7 +3,7 @@ import type { Reader } from "./reader.ts";
 
 /** Performs reads. */
 export interface ReadSource {
-  /** Performs a read in one transaction. */
+  /** Performs a read in a single transaction. */
   read<Value>(operation: (reader: Reader) => Value, thread?: string): Promise<Value>;
   /** Performs a read that needs the owners known to be dead. */
   readStatus<Value>(operation: (reader: Reader, dead: readonly number[]) => Value, thread?: string): Promise<Value>;

@@ -63,7 +63,7 @@ export class ReadTransactions {
     this.#opened.db.close();
   }
 
-  /** Performs a read in one transaction, as of one moment; waits while another process holds the file. */
+  /** Performs a read in a single transaction, as of a single moment; waits while another process holds the file. */
   async read<Value>(operation: (reader: Reader) => Value, thread?: string): Promise<Value> {
     let waitMs = firstWaitMs;
     for (let waitedMs = 0; ; waitedMs += waitMs, waitMs = Math.min(waitMs * 2, maxWaitMs)) {

@@ -22,7 +22,7 @@ import { ThreadCiphers } from "./thread-ciphers.ts";
 import { ThreadLists } from "./thread-lists.ts";
 import { TimerReader } from "./timer-reader.ts";
 
-/** Readers of one connection; call inside a transaction. */
+/** Readers of a connection; call inside a transaction. */
 export interface Reader {
   readonly ciphers: ThreadCiphers;
   readonly threads: ThreadLists;

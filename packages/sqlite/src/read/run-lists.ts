@@ -192,7 +192,7 @@ function prepareCounts(db: Database) {
   };
 }
 
-/** Reads runs: one run with its stored status, lists with the effective status. */
+/** Reads runs: a single run with its stored status, lists with the effective status. */
 export class RunLists {
   readonly #sql: ReturnType<typeof prepareStatements>;
   readonly #counts: ReturnType<typeof prepareCounts>;

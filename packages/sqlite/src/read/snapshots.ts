@@ -1,6 +1,6 @@
 /**
- * Snapshots: reads of several rows as of one moment. Each snapshot is a read transaction on a read-only connection of
- * its own, because the connection of the store ends its transactions at each read. The connection belongs to the
+ * Snapshots: reads of several rows as of the same moment. Each snapshot is a read transaction on a read-only connection
+ * of its own, because the connection of the store ends its transactions at each read. The connection belongs to the
  * same SQLite library: a second library in this process would break the locks of the file.
  */
 import { mkdtempSync, rmSync } from "node:fs";
@@ -36,7 +36,7 @@ export interface SnapshotParts {
   readonly transactions: Pick<Transactions, "refuseClosed" | "readStatus">;
 }
 
-/** Opens snapshots of one store. */
+/** Opens snapshots of a store. */
 export class Snapshots {
   readonly #parts: SnapshotParts;
   readonly #open: Set<Database> = new Set();

@@ -112,7 +112,7 @@ export class StateReader {
   }
 
   /**
-   * Returns the deltas of the channels of one namespace up to a checkpoint, by channel; skips channels in `based`,
+   * Returns the deltas of the channels of a namespace up to a checkpoint, by channel; skips channels in `based`,
    * which already have a base.
    */
   #listSegmentDeltas(

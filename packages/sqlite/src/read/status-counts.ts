@@ -1,5 +1,5 @@
 /**
- * Number of all threads and runs by status, or of those of one tenant: read from indexes only. Nearly all threads and
+ * Number of all threads and runs by status, or of those of a tenant: read from indexes only. Nearly all threads and
  * runs are done, and those have no entry in an index by status: their number is the total without the others.
  */
 import type { RunStatus } from "@statewright/core";
@@ -8,13 +8,13 @@ import type { Database } from "../driver/database.ts";
 import { statusWithoutRun } from "../rows/thread-rows.ts";
 import { effectiveStatus, isNotDone } from "./list-filters.ts";
 
-/** Number of rows with one status; null without a run. */
+/** Number of rows with a single status; null without a run. */
 export interface StatusCount {
   readonly status: RunStatus | null;
   readonly count: number;
 }
 
-/** Number of rows with one stored status. */
+/** Number of rows with a single stored status. */
 interface StoredCount {
   readonly status: StoredStatus | typeof statusWithoutRun;
   readonly count: number;
@@ -70,7 +70,7 @@ function prepareStatements(db: Database) {
 
 type CountStatements = ReturnType<typeof prepareStatements>["threads"];
 
-/** Counts the rows of the whole file, or of one tenant. */
+/** Counts the rows of the whole file, or of a tenant. */
 export class StatusCounts {
   readonly #sql: ReturnType<typeof prepareStatements>;
   constructor(db: Database) {

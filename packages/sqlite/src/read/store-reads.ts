@@ -141,7 +141,7 @@ function createListReads(transactions: ReadSource): ListReads {
   };
 }
 
-/** Returns true for a filter that the counts of the whole file or of one tenant answer. */
+/** Returns true for a filter that the counts of the whole file or of a tenant answer. */
 function isByTenantOnly(filter: ThreadCountFilter | RunCountFilter): boolean {
   return Object.entries(filter).every(([name, value]) => name === "tenant" || value === undefined);
 }

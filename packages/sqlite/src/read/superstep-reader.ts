@@ -40,7 +40,7 @@ interface SuperstepColumns extends Omit<CheckpointColumns, "hash" | "parentHash"
 type ChangeColumns = Pick<ChangeRow, "channel" | "kind" | "bytes"> & {
   count: number | null;
   checkpoint: number;
-  /** One byte with the length of the id of the key; null for a plain text. */
+  /** A byte with the length of the id of the key; null for a plain text. */
   keyLength: Uint8Array | null;
 };
 
@@ -319,7 +319,7 @@ function toEffectSummary({ checkpoint: _checkpoint, ...columns }: EffectSummaryC
 }
 
 /**
- * Returns the keys of the checkpoints of a page as a range. Binary search: keys and sequence numbers of one namespace
+ * Returns the keys of the checkpoints of a page as a range. Binary search: keys and sequence numbers of a namespace
  * increase together.
  */
 function findKeyRange(

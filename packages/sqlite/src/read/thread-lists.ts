@@ -307,7 +307,7 @@ export class ThreadLists {
     return undefined;
   }
 
-  /** Lists the owners of threads with an active run: of one thread, or of all. */
+  /** Lists the owners of threads with an active run: of a thread, or of all. */
   listActiveOwners(thread?: string): readonly number[] {
     return thread === undefined ? this.#sql.ownersOfRunning.all() : this.#sql.ownerOfThread.all(thread);
   }

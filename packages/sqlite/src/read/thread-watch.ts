@@ -1,7 +1,7 @@
 /**
  * Hints about changed threads. Writes of this store are reported at once. Writes of other processes are found by
- * polling the data version of the file, which costs a few microseconds, and then one query by index for each kind of
- * hint. Nothing is polled without a listener.
+ * polling the data version of the file, which costs a few microseconds, and then a single query by index for each kind
+ * of hint. Nothing is polled without a listener.
  */
 import type { World } from "@statewright/core";
 import type { HintKind, HintListener, WatchOptions } from "@statewright/core/store";
@@ -56,7 +56,7 @@ export interface ThreadWatchParts {
   readonly isLocal: boolean;
 }
 
-/** Listeners of one open store. */
+/** Listeners of an open store. */
 export class ThreadWatch {
   readonly #sql: ReturnType<typeof prepareStatements>;
   readonly #parts: ThreadWatchParts;

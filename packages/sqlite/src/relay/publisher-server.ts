@@ -155,7 +155,7 @@ class Reader {
     this.#missing.clear();
   }
 
-  /** Joins the messages of one turn of the event loop into one write. */
+  /** Joins the messages of a turn of the event loop into a single write. */
   #write(bytes: Buffer): void {
     if (this.#socket.destroyed) return;
     if (this.#socket.writableCorked === 0) {

@@ -1,5 +1,5 @@
 /**
- * Addresses of the relays of one database file. Each process that publishes listens on a socket of its own in one
+ * Addresses of the relays of a database file. Each process that publishes listens on a socket of its own in one
  * folder: there is no hub whose death anybody has to notice. The folder belongs to the user alone, and is never beside
  * the file, because a copy of a folder with a socket fails.
  */
@@ -12,7 +12,7 @@ import { StatewrightError } from "@statewright/core";
 import { invalidOption } from "@statewright/core/adapter";
 import { getErrorCode } from "../driver/sqlite-code.ts";
 
-/** Addresses of the relays of one database file. */
+/** Addresses of the relays of a database file. */
 export interface RelayFolder {
   /** Lists the addresses of all processes that listen, also of dead ones. */
   list(): readonly string[];

@@ -1,4 +1,4 @@
-/** Relay between the processes of one host that share a database file. */
+/** Relay between the processes of a host that share a database file. */
 import { randomBytes } from "node:crypto";
 import process from "node:process";
 import {

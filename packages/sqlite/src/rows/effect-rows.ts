@@ -1,4 +1,4 @@
-/** Journal rows: one row per effect, identified within its namespace by step, task and key. */
+/** Journal rows: a single row per effect, identified within its namespace by step, task and key. */
 
 import type { EffectRow } from "@statewright/core/store";
 import {

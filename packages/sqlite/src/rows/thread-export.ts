@@ -22,7 +22,7 @@ interface ThreadColumns {
   readonly shape: string | null;
 }
 
-/** Creates the reader of thread exports; call the reader inside one transaction. */
+/** Creates the reader of thread exports; call the reader inside a single transaction. */
 export function createThreadExporter(
   db: Database,
   {

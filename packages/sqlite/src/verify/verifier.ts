@@ -35,7 +35,7 @@ function prepareStatements(db: Database) {
         " WHERE c.key >= b.key << 24 AND c.key < (b.key + 1) << 24)) FROM branches b WHERE b.thread = t.key), 0) AS ahead" +
         " FROM threads t WHERE t.id = ?",
     ),
-    // One statement: the owner of the thread may write concurrently.
+    // A single statement: the owner of the thread may write concurrently.
     hasStrayDeltas: db
       .prepare<{ namespace: number }, number>(
         "SELECT EXISTS (SELECT 1 FROM channels c JOIN deltas d ON d.key > (c.key << 24) + max(" +
@@ -169,7 +169,7 @@ export class Verifier implements StoreVerifier {
       });
   }
 
-  /** Verifies one thread; returns its number of checkpoints and artifact bodies. Throws `unknown_thread`. */
+  /** Verifies a single thread; returns its number of checkpoints and artifact bodies. Throws `unknown_thread`. */
   async verifyThread(
     id: string,
     read: Read,

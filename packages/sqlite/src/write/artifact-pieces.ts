@@ -1,4 +1,4 @@
-/** Bodies of artifacts, in pieces: a range of a body is read without the rest, and no value exceeds one piece. */
+/** Bodies of artifacts, in pieces: a range of a body is read without the rest, and no value exceeds a piece. */
 
 import { crc32 } from "node:zlib";
 import type { ByteRange } from "@statewright/core/store";

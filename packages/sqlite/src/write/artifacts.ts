@@ -1,4 +1,4 @@
-/** Artifacts: one row per artifact of a tool call, and each distinct body once per thread. */
+/** Artifacts: a single row per artifact of a tool call, and each distinct body once per thread. */
 
 import { hash } from "node:crypto";
 import { crc32 } from "node:zlib";
@@ -33,7 +33,7 @@ interface Columns {
   readonly about: Payload;
 }
 
-/** Keys of a thread have no index: every query sorts all of them, so one query lists many keys. */
+/** Keys of a thread have no index: every query sorts all of them, so a single query lists many keys. */
 const keysPerQuery = 2_000;
 
 const columns = "a.key, a.handle, a.body, a.bytes, a.sum, a.about";

@@ -1,4 +1,4 @@
-/** Claims of one open store: claimed threads, deferred claims, and releases that could not be written. */
+/** Claims of an open store: claimed threads, deferred claims, and releases that could not be written. */
 
 import type { StatewrightError, World } from "@statewright/core";
 import {
@@ -42,7 +42,7 @@ export interface ClaimRegistryParts {
 /** Longest time between two questions to all owners while every request for runs finds as many as requested. */
 const askEveryMs = 250;
 
-/** Claims threads and commits to them, for one open store. */
+/** Claims threads and commits to them, for a single open store. */
 export class ClaimRegistry {
   readonly #parts: ClaimRegistryParts;
   readonly #threads: Map<string, ClaimedThread> = new Map();

@@ -1,6 +1,6 @@
 /**
- * Single writer: jobs wait in a queue, one transaction per tick commits the waiting jobs, then every job is notified.
- * Waiting for a locked file happens outside of SQLite, so that the event loop is not blocked.
+ * Single writer: jobs wait in a queue, a single transaction per tick commits the waiting jobs, then every job is
+ * notified. Waiting for a locked file happens outside of SQLite, so that the event loop is not blocked.
  */
 
 import { StatewrightError, type World } from "@statewright/core";
@@ -60,7 +60,7 @@ export class Committer {
     this.#schedule();
   }
 
-  /** Writes the waiting jobs synchronously, then one last job. */
+  /** Writes the waiting jobs synchronously, then a single last job. */
   close(last: () => Job | undefined): void {
     this.#stopWaiting?.();
     const drain = (): void => {
@@ -163,7 +163,7 @@ export class Committer {
     for (const job of group) this.#notifyJob(job, failure);
   }
 
-  /** An exception of one callback must not prevent the other callbacks. */
+  /** An exception of a callback must not prevent the other callbacks. */
   #notifyJob(job: Job, failure: StatewrightError | undefined): void {
     try {
       job.onCommitted(failure);

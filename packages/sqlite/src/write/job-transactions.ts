@@ -10,7 +10,7 @@ import { fsyncDatabase } from "../file/fsync-database.ts";
 import { busyTimeoutMs } from "../file/open-database.ts";
 import { toStoreError } from "../file/store-errors.ts";
 
-/** One atomic write. */
+/** An atomic write. */
 export interface Job {
   /** Thread of the write, for error messages. */
   readonly thread?: string;
@@ -25,7 +25,7 @@ export interface Job {
 }
 
 /**
- * Minimum time budget of one transaction in milliseconds; a group may also take as long as the last commit waited for
+ * Minimum time budget of a transaction in milliseconds; a group may also take as long as the last commit waited for
  * the disk. More would block the event loop; less would wait for a slow disk too often.
  */
 const minGroupBudgetMs = 4;
@@ -48,7 +48,7 @@ function prepareStatements(db: Database) {
   };
 }
 
-/** Runs groups of jobs, each group in one transaction. */
+/** Runs groups of jobs, each group in a single transaction. */
 export class JobTransactions {
   readonly #sql: ReturnType<typeof prepareStatements>;
   readonly #db: Database;
@@ -91,7 +91,9 @@ export class JobTransactions {
     return Math.max(minGroupBudgetMs, this.#lastCommitMs);
   }
 
-  /** Runs jobs in the open transaction and ends it. Returns one entry per executed job: its failure, or undefined. */
+  /**
+   * Runs jobs in the open transaction and ends it. Returns a single entry per executed job: its failure, or undefined.
+   */
   run(jobs: readonly Job[], maxMs: number): readonly (StatewrightError | undefined)[] {
     const [single] = jobs;
     if (jobs.length === 1 && single !== undefined) return this.#endTransaction([single], [this.#runSingle(single)]);

@@ -118,7 +118,7 @@ export class LongTermTable {
     }
   }
 
-  /** Creates a cache of ciphers per namespace, for one operation. */
+  /** Creates a cache of ciphers per namespace, for a single operation. */
   #createCipherCache(from: StoreCipher | undefined): (namespace: string) => ItemCipher | undefined {
     const known = new Map<string, ItemCipher>();
     return (namespace) => {

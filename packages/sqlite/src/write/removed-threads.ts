@@ -12,7 +12,7 @@ export const rowsPerPiece = 500;
 /** Bytes of values after which a piece ends. */
 export const bytesPerPiece: number = 4 * 2 ** 20;
 
-/** Column that identifies a row of one owner; `key` in other tables. */
+/** Column that identifies a row of an owner; `key` in other tables. */
 const idColumns: Readonly<Record<string, string>> = { timers: "id", events: "seq" };
 
 /** Size of the large values of a row. Reads the header of the row only. */
@@ -47,7 +47,7 @@ interface ParentRows extends ReturnType<typeof prepareParents> {
   readonly owned: OwnedRows;
 }
 
-/** Prepares the deletion of the rows of one owner in a table. */
+/** Prepares the deletion of the rows of an owner in a table. */
 function prepareTable(db: Database, table: string, where: string) {
   const id = idColumns[table] ?? "key";
   const size = sizes[table] ?? "0";

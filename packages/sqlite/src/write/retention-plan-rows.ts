@@ -6,7 +6,7 @@ import { toRowKey } from "../file/schema.ts";
 import { threadHeadCheckpoint } from "../read/thread-head.ts";
 
 /**
- * One step of the work. `run` is called inside a read transaction, inside a write transaction, or outside of any, by
+ * A step of the work. `run` is called inside a read transaction, inside a write transaction, or outside of any, by
  * `kind`.
  */
 export interface PruneStep {

@@ -120,7 +120,7 @@ export class Retention {
     return removed;
   }
 
-  /** Deletes one slice; false without any deletion if the plan is no longer valid. */
+  /** Deletes a single slice; false without any deletion if the plan is no longer valid. */
   #removeSlice(write: PruneWrite, thread: number, slice: readonly retentionRules.NamespaceSlice[]): boolean {
     const namespaces = slice.map((each) => ({ ...each, key: this.#sql.namespaceByName.get(thread, each.name) }));
     if (!namespaces.every((namespace) => namespace.key !== undefined && this.#isUnchanged(namespace.key, namespace)))

@@ -1,4 +1,4 @@
-/** Transactions of one open store: reads in read transactions, writes through the single writer. */
+/** Transactions of an open store: reads in read transactions, writes through the single writer. */
 
 import type { World } from "@statewright/core";
 import { storeRules } from "@statewright/core/store";
@@ -44,7 +44,7 @@ function prepareStatements(db: Database) {
   };
 }
 
-/** Performs the reads and writes of one open store. */
+/** Performs the reads and writes of an open store. */
 export class Transactions {
   readonly #sql: ReturnType<typeof prepareStatements>;
   readonly #db: Database;
@@ -144,7 +144,7 @@ export class Transactions {
     });
   }
 
-  /** Performs a read in one transaction: other processes may delete and prune meanwhile. */
+  /** Performs a read in a single transaction: other processes may delete and prune meanwhile. */
   async read<Value>(operation: (reader: Reader) => Value, thread?: string): Promise<Value> {
     return this.readNow(operation, thread);
   }

@@ -1,4 +1,4 @@
-/** Rows of the file, shared by the writers of one connection. */
+/** Rows of the file, shared by the writers of a connection. */
 
 import type { StoreCipher } from "@statewright/store-kit";
 import type { Database } from "../driver/database.ts";

@@ -25,7 +25,7 @@ import { ThreadDeletion } from "./thread-deletion.ts";
 import { ThreadImport } from "./thread-import.ts";
 import { createWriterRows } from "./writer-rows.ts";
 
-/** Writers of one connection; call inside a transaction. */
+/** Writers of a connection; call inside a transaction. */
 export interface Writer {
   readonly threads: ThreadRows;
   readonly newThreads: NewThreads;

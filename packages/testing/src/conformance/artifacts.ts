@@ -9,7 +9,7 @@ import { createArtifact, createCheckpoint, createEffect, forkThread, startThread
 import { defineSharedStoreTest, defineStoreTest, type StoreTest } from "./store-test.ts";
 
 /**
- * One test of the suite. `run` throws when the artifact store violates `name`; `open` returns a fresh, empty artifact
+ * A test of the suite. `run` throws when the artifact store violates `name`; `open` returns a fresh, empty artifact
  * store.
  */
 export interface ArtifactTest {

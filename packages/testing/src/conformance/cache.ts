@@ -2,7 +2,7 @@
 import type { NodeCache } from "@statewright/core";
 import { assertEqual } from "./assert.ts";
 
-/** One test of the suite. `run` throws when the cache violates `name`; `open` returns a fresh, empty cache. */
+/** A test of the suite. `run` throws when the cache violates `name`; `open` returns a fresh, empty cache. */
 export interface CacheTest {
   readonly name: string;
   /** Runs the test with fresh instances from `open`. Rejects when the test fails. */

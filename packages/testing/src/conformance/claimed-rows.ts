@@ -38,10 +38,10 @@ export const claimedRowTests: readonly StoreTest[] = [
         interrupts: [answered, createInterrupt({ id: "i2", step: 2 })],
         release: true,
       });
-      await checkRows(store, {}, true);
+      await checkRows(store, {}, { isOnlyBranch: true });
       await forkThread(store, { branch: "b", from: 1, deltas: [createDelta("name", "replace", '"b"')] });
-      await checkRows(store, { branch: "main" }, false);
-      await checkRows(store, { branch: "b" }, false);
+      await checkRows(store, { branch: "main" }, { isOnlyBranch: false });
+      await checkRows(store, { branch: "b" }, { isOnlyBranch: false });
     },
   ),
 ];
@@ -54,7 +54,7 @@ function claimWithRows(store: Store, more: Parameters<typeof createClaimRequest>
 async function checkRows(
   store: Store,
   more: Parameters<typeof createClaimRequest>[1],
-  isOnlyBranch: boolean,
+  { isOnlyBranch }: { readonly isOnlyBranch: boolean },
 ): Promise<void> {
   for (const startsRun of [false, true]) {
     const claim = await claimWithRows(store, { ...more, startsRun });

@@ -61,7 +61,7 @@ export const eventTests: readonly StoreTest[] = [
   }),
 ];
 
-/** Writes `count` rounds: a checkpoint with one event on the branch, then a checkpoint in a child namespace. */
+/** Writes `count` rounds: a checkpoint with a single event on the branch, then a checkpoint in a child namespace. */
 async function writeRounds(store: Store, count: number): Promise<readonly CheckpointRow[]> {
   const claim = await store.claim(createClaimRequest("t"));
   const rows: CheckpointRow[] = [];

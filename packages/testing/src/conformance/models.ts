@@ -17,7 +17,7 @@ import { assertEqual, assertTrue } from "./assert.ts";
 /** A model behind an adapter, with a scripted provider. */
 export interface ModelUnderTest {
   readonly model: Model;
-  /** Returns the requests that the provider received, one text per request. */
+  /** Returns the requests that the provider received, a single text per request. */
   readonly listRequests: () => readonly string[];
 }
 
@@ -27,7 +27,7 @@ export interface ModelUnderTest {
  */
 export type OpenModel = (answers: readonly ModelReply[]) => ModelUnderTest | Promise<ModelUnderTest>;
 
-/** One test of the suite. `run` throws when the adapter violates `name`. */
+/** A test of the suite. `run` throws when the adapter violates `name`. */
 export interface ModelTest {
   readonly name: string;
   /** Runs the test with fresh instances from `open`. Rejects when the test fails. */

@@ -17,7 +17,7 @@ async function subscribe(store: Store, topics: readonly string[] = ["run.failed"
   await store.outbox.subscribe({ consumer, topics });
 }
 
-/** Starts a thread that commits one message for each id. */
+/** Starts a thread that commits a single message for each id. */
 async function writeMessages(store: Store, ids: readonly string[], thread = "t"): Promise<void> {
   const held = await startThread(store, thread);
   await held.commit({ outbox: ids.map((id, nth) => createMessage({ id, at: 300 + nth })), release: true });

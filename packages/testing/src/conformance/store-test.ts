@@ -15,7 +15,7 @@ export interface StoreUnderTest {
   dispose(): void | Promise<void>;
 }
 
-/** One test of the suite. `run` throws when the store violates `name`. */
+/** A test of the suite. `run` throws when the store violates `name`. */
 export interface StoreTest {
   readonly name: string;
   /** True when the test needs more than one owner: a peer, or a new owner after a crash. */

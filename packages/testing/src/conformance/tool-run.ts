@@ -72,8 +72,8 @@ export interface PackRun {
 }
 
 /**
- * Lets a scripted model make these tool calls in one response. With `stopAtUpdate`, the run is cancelled at the first
- * tool update.
+ * Lets a scripted model make these tool calls in a single response. With `stopAtUpdate`, the run is cancelled at the
+ * first tool update.
  */
 export async function runToolCalls(
   pack: PackWorld,

@@ -11,7 +11,7 @@ import { lintTool } from "@statewright/core/inspect";
 import { assertEqual, assertTrue } from "./assert.ts";
 import { listTexts, type PackRun, type PackWorld, runToolCalls } from "./tool-run.ts";
 
-/** Sample arguments of one tool. */
+/** Sample arguments of a tool. */
 export interface ToolSamples {
   /** Arguments of a successful call. The call is made several times. */
   readonly good: JsonObject;
@@ -28,7 +28,7 @@ export interface ToolSamples {
 
 /** Tools under test with their samples and dependencies. */
 export interface ToolPack extends PackWorld {
-  /** Fresh tools for one test. */
+  /** Fresh tools for a single test. */
   readonly tools: readonly Tool<never, never>[];
   /** Samples by tool name. Every tool needs an entry. */
   readonly samples: Readonly<Record<string, ToolSamples>>;
@@ -36,7 +36,7 @@ export interface ToolPack extends PackWorld {
   readonly dispose?: () => void | Promise<void>;
 }
 
-/** One test of the suite. `run` throws when a tool of the pack violates `name`. */
+/** A test of the suite. `run` throws when a tool of the pack violates `name`. */
 export interface ToolTest {
   readonly name: string;
   /** Runs the test with fresh instances from `open`. Rejects when the test fails. */
@@ -256,7 +256,9 @@ function defineSampleTest(
   });
 }
 
-/** Creates argument sets with one mistake each: an unknown key, a value of a wrong type, or a missing required key. */
+/**
+ * Creates argument sets with a single mistake each: an unknown key, a value of a wrong type, or a missing required key.
+ */
 function createInvalidArgs(
   schema: JsonObject,
   good: JsonObject,

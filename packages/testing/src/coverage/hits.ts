@@ -1,5 +1,5 @@
 /**
- * Covered parts of a graph in the runs of one test: nodes, edges, interrupts, tool outcomes, guards. Plain data, so
+ * Covered parts of a graph in the runs of a test: nodes, edges, interrupts, tool outcomes, guards. Plain data, so
  * that a test worker can send it.
  */
 import { END, type Graph, type GraphDefinition, type Json, START } from "@statewright/core";

@@ -1,6 +1,6 @@
 /**
- * Child process of `crashMatrix`: creates the program of a module, runs the program in one process until the end or a
- * kill, and prints the result.
+ * Child process of `crashMatrix`: creates the program of a module, runs the program in a single process until the end
+ * or a kill, and prints the result.
  */
 import process from "node:process";
 import { virtualClock } from "../virtual-clock.ts";

@@ -42,7 +42,7 @@ export interface RecordedInterruptAnswer {
 /** Write to a channel: added items of a list, or a value. */
 export type RecordedWrite = { readonly items: Json } | { readonly value: Json };
 
-/** Writes of one execution of a node, and its `goto` target. */
+/** Writes of an execution of a node, and its `goto` target. */
 export interface RecordedExecution {
   readonly writes: Readonly<Record<string, RecordedWrite>>;
   readonly goto?: string;

@@ -270,7 +270,7 @@ function toNodeReturn({ writes, goto: target }: RecordedExecution): unknown {
 
 /** Model replies of a replay. */
 interface Replies {
-  /** Creates the model of one call; `onMissing` creates the error of a call whose reply is not saved. */
+  /** Creates the model of a call; `onMissing` creates the error of a call whose reply is not saved. */
   readonly createModel: (place: string, onMissing: () => UnrecordedEffect) => Model;
 }
 

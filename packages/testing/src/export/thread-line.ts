@@ -1,4 +1,4 @@
-/** Checkpoints of one branch of a thread, with those before its forks and those of the graphs inside. */
+/** Checkpoints of a branch of a thread, with those before its forks and those of the graphs inside. */
 import type { Codec, Store } from "@statewright/core";
 import { applyDelta, type CheckpointRow, type CheckpointWithDeltas, type Delta } from "@statewright/core/store";
 

@@ -14,7 +14,7 @@ export interface FaultPlan {
   readonly seed?: number;
 }
 
-/** Creates a counter for one plan: each call of the returned function returns true if that call has to fail. */
+/** Creates a counter for a single plan: each call of the returned function returns true if that call has to fail. */
 export function createFaultCounter(plan: FaultPlan): () => boolean {
   const { failFirst, failNth, chance, seed = 1 } = plan;
   const random: Random = createSeededRandom(seed);

@@ -44,7 +44,7 @@ export type NodeTestOptions<Types extends GraphTypes> = RequiredOption<"context"
   readonly secrets?: Readonly<Record<string, string>>;
 };
 
-/** Result of one execution of a node. */
+/** Result of an execution of a node. */
 export interface NodeTest<Types extends GraphTypes> {
   readonly status: TestStatus;
   /** State after the writes of the node. */
@@ -58,7 +58,7 @@ export interface NodeTest<Types extends GraphTypes> {
   readonly trace: Trace<Types>;
 }
 
-/** Runs one node of a graph once, from a given state. Rejects with the error of a failed node. */
+/** Runs a single node of a graph once, from a given state. Rejects with the error of a failed node. */
 export async function nodeTest<Types extends GraphTypes>(
   graph: Graph<Types>,
   node: Types["nodes"],
@@ -127,7 +127,7 @@ export interface ToolTest {
 }
 
 /**
- * Runs one tool call through the engine: arguments are parsed, hidden arguments are injected, and retries take no
+ * Runs a single tool call through the engine: arguments are parsed, hidden arguments are injected, and retries take no
  * real time.
  */
 export function toolTest<Args, State, Context>(
@@ -183,7 +183,7 @@ export function isToolTestGraph(graph: Graph): boolean {
   return toolTestGraphs.has(graph);
 }
 
-/** Creates a graph with one tool node, in which the tool sees the given state. */
+/** Creates a graph with a single tool node, in which the tool sees the given state. */
 function createToolGraph(tool: Tool<never, never>, state: unknown) {
   const bound: Tool<{ readonly messages: readonly Message[] }> = {
     spec: tool.spec,

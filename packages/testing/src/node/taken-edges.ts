@@ -33,7 +33,7 @@ export function listTakenEdges(trace: Trace, graph: Graph): readonly TakenEdge[]
   return taken;
 }
 
-/** Adds the targets of a choice: several tasks of one node may each return a command, a route is evaluated once. */
+/** Adds the targets of a choice: several tasks of a node may each return a command, a route is evaluated once. */
 function addTargets(
   previous: readonly string[] | undefined,
   { kind, targets }: { readonly kind: string; readonly targets: readonly string[] },

@@ -1,7 +1,7 @@
 /** Deterministic random decisions for simulations, from a seed. */
 import { createSeededRandom } from "../virtual-clock.ts";
 
-/** Random decisions from one seed. */
+/** Random decisions from a single seed. */
 export interface Chance {
   /** Returns an integer from 0 to `limit` - 1. */
   getInteger(limit: number): number;

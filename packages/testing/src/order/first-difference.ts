@@ -1,4 +1,4 @@
-/** First difference of two values, so that a failure shows one line instead of two trees. */
+/** First difference of two values, so that a failure shows a single line instead of two trees. */
 
 /** Path and the two differing values. */
 export interface Difference {
@@ -39,7 +39,7 @@ function hasSameText(first: unknown, second: unknown): boolean {
   return Object.is(first, second) || formatValue(first) === formatValue(second);
 }
 
-/** Formats a value in one line. */
+/** Formats a value in a single line. */
 export function formatValue(value: unknown): string {
   if (value === undefined) return "nothing";
   if (typeof value === "bigint" || typeof value === "symbol" || typeof value === "function") return String(value);

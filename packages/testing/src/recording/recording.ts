@@ -34,7 +34,7 @@ export interface Recording {
 /** Version of the file format. */
 const formatVersion = 1;
 
-/** Entries by file: models of one process that record to the same file share its entries. */
+/** Entries by file: models of a process that record to the same file share its entries. */
 const sharedEntries = new Map<string, RecordedEntry[]>();
 
 /**

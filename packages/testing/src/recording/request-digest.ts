@@ -75,8 +75,8 @@ export function computeDigest(request: unknown): string {
 }
 
 /**
- * Lists the differences of two normalized requests, one line per path: `messages.1.content.0.text: recorded "Oslo",
- * asked "Rome"`.
+ * Lists the differences of two normalized requests, a single line per path: `messages.1.content.0.text: recorded
+ * "Oslo", asked "Rome"`.
  */
 export function listDifferences(recorded: unknown, asked: unknown, path: readonly string[] = []): readonly string[] {
   if (isObjectOrArray(recorded) && isObjectOrArray(asked) && Array.isArray(recorded) === Array.isArray(asked)) {

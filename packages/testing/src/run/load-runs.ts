@@ -11,7 +11,7 @@ import {
 } from "@statewright/core";
 import type { ListedRunRow, RunRow } from "@statewright/core/store";
 
-/** Result for one run under the new code. */
+/** Result for a single run under the new code. */
 export interface LoadedRun {
   readonly run: RunRow;
   /** True when the run would continue or be migrated; for a finished run, when its state and history can be read. */

@@ -1,4 +1,4 @@
-/** Thread that is about to execute one node, for tests of a single node. */
+/** Thread that is about to execute a single node, for tests of a single node. */
 import { type Codec, type Graph, type Json, StatewrightError, type Store, type World } from "@statewright/core";
 
 /** First node of a test, with state and input. */

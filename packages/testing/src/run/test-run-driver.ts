@@ -1,4 +1,4 @@
-/** Driver of a test run: starts, holds, advances and crashes the simulated processes of one thread. */
+/** Driver of a test run: starts, holds, advances and crashes the simulated processes of a thread. */
 import {
   type Codec,
   type Graph,
@@ -73,7 +73,7 @@ export async function createDriver(setup: DriverSetup): Promise<TestRunDriver> {
   return new TestRunDriver(setup, { graph, world, thread, reopenable, store, value });
 }
 
-/** Driver of one thread. The record holds what the test sees. */
+/** Driver of a thread. The record holds what the test sees. */
 export class TestRunDriver {
   readonly world: World;
   readonly thread: string;

@@ -1,4 +1,4 @@
-/** Text form of a channel write in one line: step, values of the nodes, and resulting channel value. */
+/** Text form of a channel write in a single line: step, values of the nodes, and resulting channel value. */
 
 import { formatValue } from "../order/first-difference.ts";
 import { formatNames } from "../run/explain-run.ts";

@@ -6,7 +6,7 @@ import { createIdNormalizer } from "../run/normalize-ids.ts";
 import type { Trace, TraceEntry } from "./trace.ts";
 
 /**
- * Formats a trace with one line per entry, without times and with normalized ids: equal in every run and on every
+ * Formats a trace with a single line per entry, without times and with normalized ids: equal in every run and on every
  * machine.
  */
 export function traceText(trace: Trace): string {

@@ -1,4 +1,4 @@
-/** Matcher of crash matrices: one assertion over every crash point of a run. */
+/** Matcher of crash matrices: a single assertion over every crash point of a run. */
 import { expect } from "vitest";
 import type { CrashMatrix } from "../crash/crash-report.ts";
 

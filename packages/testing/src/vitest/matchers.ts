@@ -75,7 +75,7 @@ declare module "vitest" {
 }
 
 /**
- * Snapshot serializer that writes a trace as one line per transition, for `toMatchSnapshot` and
+ * Snapshot serializer that writes a trace as a single line per transition, for `toMatchSnapshot` and
  * `toMatchInlineSnapshot`.
  */
 export const traceSerializer: {

@@ -3,7 +3,7 @@
 import { isPlainObject } from "../json.ts";
 import { findOpenStart, findSecretRanges, minSecretCharacters, redactionMark, type TextRange } from "./redact-text.ts";
 
-/** Kind of a block. Blocks of the same kind are read as one text. */
+/** Kind of a block. Blocks of the same kind are read as a single text. */
 type BlockKind = "text" | "reasoning";
 
 /**

@@ -1,4 +1,4 @@
-/** Compacts consecutive deltas of one channel into fewer deltas with the same result, for retention. */
+/** Compacts consecutive deltas of a channel into fewer deltas with the same result, for retention. */
 import { isStatewrightError } from "../../base/errors.ts";
 import type { Codec } from "../../state/codec.ts";
 import { applyDelta, type Delta } from "../../state/delta.ts";
@@ -36,7 +36,7 @@ function findFirstToMerge(rows: readonly PrunedDelta[]): number {
   return 0;
 }
 
-/** Rows that merge into one row. */
+/** Rows that merge into a single row. */
 interface Group {
   readonly base: boolean;
   last: PrunedDelta;

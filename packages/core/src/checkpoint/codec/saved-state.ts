@@ -110,7 +110,7 @@ export function applySavedDeltas(codec: Codec, rows: readonly Pick<DeltaRow, "ki
   return deltas.reduce(applyDelta, getStartValue(deltas[0], undefined));
 }
 
-/** Applies one saved delta to a value of the channel. */
+/** Applies a single saved delta to a value of the channel. */
 export function applySavedDelta(codec: Codec, value: unknown, row: Pick<DeltaRow, "kind" | "text">): unknown {
   const delta = parseDelta(codec, row);
   return applyDelta(value ?? getStartValue(delta, undefined), delta);
@@ -152,7 +152,7 @@ function createInvalidMessagesError(channel: string): StatewrightError {
   });
 }
 
-/** Joins neighbouring deltas of one kind, so that a value is copied once instead of once per superstep. */
+/** Joins neighbouring deltas of the same kind, so that a value is copied once instead of once per superstep. */
 export function joinDeltas(deltas: readonly Delta[]): readonly Delta[] {
   const groups: Delta[][] = [];
   for (const delta of deltas) {

@@ -1,4 +1,4 @@
-/** Consistency rules of a thread export: a store accepts foreign rows only when the rows form one thread. */
+/** Consistency rules of a thread export: a store accepts foreign rows only when the rows form a single thread. */
 import { checkId } from "../../base/ids.ts";
 import { isDelayed } from "../delayed-run.ts";
 import { isChildNamespace } from "../rules.ts";

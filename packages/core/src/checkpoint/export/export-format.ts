@@ -1,6 +1,6 @@
 /**
  * Text format of a thread export: one JSON object per line. The first line is a header with the format, its version
- * and the graph, then one line per row; the last line has the row count and the SHA-256 of all previous lines.
+ * and the graph, then a single line per row; the last line has the row count and the SHA-256 of all previous lines.
  *
  * The hash detects accidental changes only: an attacker can compute a new hash. Import a thread only from sources
  * trusted like a store file.

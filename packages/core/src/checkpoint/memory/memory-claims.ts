@@ -1,4 +1,4 @@
-/** Claims in the memory store: of one thread, of runs in the order of the queue, and of due timers. */
+/** Claims in the memory store: of a thread, of runs in the order of the queue, and of due timers. */
 import { checkId } from "../../base/ids.ts";
 import type { RunRow } from "../checkpoint.ts";
 import { type ClaimableKind, getClaimableKind, isAtRest } from "../claimable.ts";

@@ -178,7 +178,7 @@ function applyToInbox(inbox: readonly InboxMessage[], commit: Commit): readonly 
   const receiver = checkpoint?.row.run ?? run?.id;
   const ended = run?.status === "done" || run?.status === "cancelled" ? run.id : undefined;
   let remaining = inbox;
-  // Same id sent and received again: one message.
+  // Same id sent and received again: a single message.
   if (deliveredMessages.length > 0 && receiver !== undefined)
     remaining = remaining
       .filter((message) => message.deliveredTo !== receiver || !deliveredMessages.includes(message.id))

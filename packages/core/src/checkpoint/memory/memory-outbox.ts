@@ -22,7 +22,7 @@ import { listOpenInterrupts } from "./memory-interrupts.ts";
 import { matches } from "./memory-runs.ts";
 import type { MemoryOutbox, Owner, Threads } from "./memory-thread.ts";
 
-/** Adds one row for each consumer that has subscribed to the topic and has no row with this id. */
+/** Adds a single row for each consumer that has subscribed to the topic and has no row with this id. */
 export function addOutboxRow(outbox: MemoryOutbox, write: ThreadOutboxWrite): void {
   for (const [consumer, topics] of outbox.topics) {
     const key = toRowKey(consumer, write);

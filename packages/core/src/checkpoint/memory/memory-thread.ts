@@ -1,5 +1,7 @@
-/** Data of the memory store: threads with their namespaces, runs, interrupts and artifacts. */
-
+/**
+ * Data of the memory store: threads with their namespaces, checkpoints, runs, interrupts, requests and artifacts, the
+ * outbox and the hints, with the reads and writes of single rows.
+ */
 import type { MemoryLongTerm } from "../../long-term/memory-long-term.ts";
 import {
   type ArtifactRow,
@@ -128,7 +130,7 @@ export function createMemoryOutbox(): MemoryOutbox {
 export type Threads = Map<string, Thread> & {
   runCount: number;
   interruptCount: number;
-  /** Number of owners created: with one owner, no other process can write. */
+  /** Number of owners created: with a single owner, no other process can write. */
   ownerCount: number;
   /** Threads that may have an undelivered event in an inbox: every other thread has none. */
   readonly eventThreads: Set<string>;
@@ -246,7 +248,7 @@ export function getBranch(
   return { thread, namespace };
 }
 
-/** Artifacts of one thread. */
+/** Artifacts of a thread. */
 export interface ThreadArtifacts {
   rows: ArtifactRow[];
   readonly bodies: Map<string, Uint8Array>;

@@ -28,7 +28,7 @@ export function getPath(checked: CheckedGraph, state: ControlState): readonly st
   return [...(checked.entryPath.length === 0 ? ["start"] : checked.entryPath), ...path];
 }
 
-/** Returns the nodes of a superstep as one text. */
+/** Returns the nodes of a superstep as a single text. */
 export function formatState(checked: CheckedGraph, state: ControlState): string {
   if (state.previous === undefined) return "start";
   return isDone(state)

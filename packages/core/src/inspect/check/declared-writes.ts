@@ -1,4 +1,4 @@
-/** Declared writes of a node that would conflict within one superstep. */
+/** Declared writes of a node that would conflict within a single superstep. */
 import type { GraphDefinition, NodeRecord } from "../../define/graph.ts";
 import { holdsSingleValue } from "../../run/session/returns.ts";
 

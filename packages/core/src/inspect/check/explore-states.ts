@@ -115,7 +115,7 @@ interface ExploredState extends ControlState {
   refused: boolean;
 }
 
-/** Outcome of all tasks of one node: the routes of each task, and the choice of the edge function. */
+/** Outcome of all tasks of a node: the routes of each task, and the choice of the edge function. */
 interface NodeEnding {
   readonly node: string;
   readonly routes: readonly (readonly RouteIntent[])[];
@@ -261,7 +261,7 @@ function* generateEndings(
   }
 }
 
-/** Returns one task per goto, because a task goes to one node; the first task issues all sends. */
+/** Returns a single task per goto, because a task goes to one node; the first task issues all sends. */
 function toRoutes(gotos: readonly string[], sent: readonly RouteIntent[]): readonly (readonly RouteIntent[])[] {
   const routes = gotos.map((target): RouteIntent[] => [{ kind: "goto", target }]);
   return [[...(routes[0] ?? []), ...sent], ...routes.slice(1)];

@@ -1,11 +1,11 @@
-/** Finds conflicting tasks in one superstep: tasks that write the same channel, or answer the same tool calls. */
+/** Finds conflicting tasks in a single superstep: tasks that write the same channel, or answer the same tool calls. */
 import { holdsSingleValue } from "../../run/session/returns.ts";
 import { type CheckedGraph, getPath, joinNames, toQualifiedName } from "./checked-graph.ts";
 import { listDeclaredWrites } from "./declared-writes.ts";
 import type { ControlState } from "./explore-states.ts";
 import type { GraphViolation } from "./report.ts";
 
-/** Returns single-value channels with two writing tasks in one superstep. */
+/** Returns single-value channels with two writing tasks in a single superstep. */
 export function findLostWrites(checked: CheckedGraph): GraphViolation[] {
   const writers = listWriters(checked);
   const found = new Map<string, GraphViolation>();

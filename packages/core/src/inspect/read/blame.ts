@@ -64,7 +64,7 @@ export async function blame(store: Store, options: BlameOptions): Promise<readon
   });
 }
 
-/** Change of the value in one superstep. */
+/** Change of the value in a single superstep. */
 interface ValueWrite {
   readonly row: CheckpointRow;
   readonly op: BlameEntry["op"];
@@ -158,7 +158,7 @@ async function listChannelStates(
   return states.reverse();
 }
 
-/** Change of a value in one superstep, and the path of the value before. */
+/** Change of a value in a single superstep, and the path of the value before. */
 interface BackStep {
   readonly op: "add" | "replace" | "remove" | undefined;
   /** Undefined for an item that its list did not have before. */

@@ -51,7 +51,7 @@ export interface BranchComparison {
   readonly state: readonly JsonPatchOp[];
   /** Interrupts since the ancestor with different answers. */
   readonly answers: readonly AnswerDifference[];
-  /** Effects since the ancestor: the number that both branches recorded, and those of one branch. */
+  /** Effects since the ancestor: the number that both branches recorded, and those of a branch. */
   readonly effects: {
     readonly shared: number;
     readonly onlyA: readonly BranchEffectRow[];

@@ -58,7 +58,7 @@ export async function getBranchTree(store: Store, options: ReadOptions): Promise
   );
 }
 
-/** Child namespace: the checkpoints of one call of an inner graph, or of a persistent subgraph. */
+/** Child namespace: the checkpoints of a call of an inner graph, or of a persistent subgraph. */
 export interface NamespaceInfo {
   /** Name for `branch` of the readers, such as `main/2:0`. */
   readonly name: string;

@@ -1,4 +1,4 @@
-/** `getSuperstep`: one superstep with everything that the store holds about it, read without the graph. */
+/** `getSuperstep`: a single superstep with everything that the store holds about it, read without the graph. */
 
 import { deepFreeze, type Json } from "../../base/json.ts";
 import { checkCount } from "../../base/options.ts";

@@ -21,7 +21,7 @@ export interface SuperstepSummary {
   readonly branch: string;
   /** In an inner graph: path of nodes and tools, such as `outer.research`. */
   readonly within?: string;
-  /** With `within`: name of the namespace below its branch, shared by all supersteps of one call. */
+  /** With `within`: name of the namespace below its branch, shared by all supersteps of a call. */
   readonly withinId?: string;
   readonly step: number;
   readonly parent?: number;

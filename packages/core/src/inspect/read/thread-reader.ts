@@ -1,4 +1,4 @@
-/** Base of all readers without a graph: options, one moment of the store, codec and redaction. */
+/** Base of all readers without a graph: options, a single moment of the store, codec and redaction. */
 import { checkId } from "../../base/ids.ts";
 import { checkOptions } from "../../base/options.ts";
 import { createPatternRedactor, type Redact } from "../../base/redaction/redact-patterns.ts";
@@ -30,7 +30,7 @@ export interface ReadOptions {
   readonly tools?: readonly Tool<never, never>[];
 }
 
-/** Access to one thread as of one moment. */
+/** Access to a thread as of a single moment. */
 export interface ThreadReader {
   readonly reads: StoreReads;
   readonly thread: string;
@@ -53,7 +53,7 @@ export interface ReadCall {
 const sharedNames = ["thread", "codec", "redact", "tools"] as const;
 
 /**
- * Checks the options and calls `read` with one moment of the store. Throws `invalid_option`, `unknown_thread`, and
+ * Checks the options and calls `read` with a single moment of the store. Throws `invalid_option`, `unknown_thread`, and
  * errors of the store.
  */
 export async function readThread<Value>(

@@ -43,7 +43,7 @@ export interface ActProgress {
   readonly cursor?: string | undefined;
 }
 
-/** Error of one row. */
+/** Error of a row. */
 export interface ActError {
   readonly thread: string;
   /** Absent for an act on a thread. */
@@ -62,7 +62,7 @@ export interface ActReport extends ActProgress {
 /** Outcome of a row. */
 export type Outcome = "done" | "skipped" | "stopped";
 
-/** Act on the rows of one list. */
+/** Act on the rows of a list. */
 export interface Act<Row extends { readonly thread: string }> {
   readonly count: () => Promise<number>;
   /** Lists rows after a cursor, newest first. */
@@ -70,7 +70,9 @@ export interface Act<Row extends { readonly thread: string }> {
   readonly getCursor: (row: Row) => string;
   /** Run of an error; undefined for an act on a thread. */
   readonly getRun: (row: Row) => string | undefined;
-  /** Changes one row; `skipped` for a row that does not match any more, `stopped` for one that `signal` stopped. */
+  /**
+   * Changes a single row; `skipped` for a row that does not match any more, `stopped` for one that `signal` stopped.
+   */
   readonly apply: (row: Row) => Promise<Outcome>;
 }
 
@@ -137,7 +139,7 @@ function createReport(matched: number, { onProgress, cursor: start }: BulkOption
   };
 }
 
-/** Applies an act to the rows of a page; the rows of one thread one after the other. */
+/** Applies an act to the rows of a page; the rows of a thread one after the other. */
 async function performPage<Row extends { readonly thread: string }>(
   act: Act<Row>,
   rows: readonly Row[],

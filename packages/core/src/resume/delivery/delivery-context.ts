@@ -1,4 +1,4 @@
-/** Context of one delivery: serving options, the caller of each run, and what the delivery has done so far. */
+/** Context of a delivery: serving options, the caller of each run, and what the delivery has done so far. */
 import { isStatewrightError, StatewrightError, toErrorRecord } from "../../base/errors.ts";
 import type { World } from "../../base/world.ts";
 import { followStoreClock } from "../../base/world.ts";

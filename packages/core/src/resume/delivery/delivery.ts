@@ -9,7 +9,9 @@ import type { OpenInterrupt } from "../../run/events/run-event.ts";
 import type { InboxInput } from "../../run/session/inbox/inbox-input.ts";
 import type { OnBusy } from "../../run/session/options/options.ts";
 
-/** Limits of one delivery. The run that reaches a limit pauses at its next boundary, and the next delivery continues it. */
+/**
+ * Limits of a delivery. The run that reaches a limit pauses at its next boundary, and the next delivery continues it.
+ */
 export interface DeliveryLimits {
   /** Milliseconds since the call. Default: no limit. */
   readonly ms?: number;
@@ -79,7 +81,7 @@ export type DeliveredWork =
   /** Continues the thread: a crashed or paused run, a failed one, or the next queued one. */
   | { readonly resume: true };
 
-/** One delivery of an orchestrator. */
+/** A delivery of an orchestrator. */
 export type Delivery = DeliveryBase & DeliveredWork;
 
 /** What a delivery left. */

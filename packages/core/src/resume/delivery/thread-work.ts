@@ -23,8 +23,8 @@ export interface ThreadWork {
 }
 
 /**
- * Works on the thread until the run of the delivery is at rest; a delivery about the thread runs one run. Each run is
- * started at most once. Throws the errors of the store.
+ * Works on the thread until the run of the delivery is at rest; a delivery about the thread runs a single run. Each run
+ * is started at most once. Throws the errors of the store.
  */
 export async function runThreadWork(context: DeliveryContext): Promise<void> {
   const { stop, tried } = context;
@@ -37,7 +37,7 @@ export async function runThreadWork(context: DeliveryContext): Promise<void> {
   }
 }
 
-/** Runs one run until it ends or is at rest. Throws the errors of the store; another error is that of the run. */
+/** Runs a single run until it ends or is at rest. Throws the errors of the store; another error is that of the run. */
 export async function runWork(context: DeliveryContext, { row, start }: ThreadWork): Promise<void> {
   context.tried.add(row.id);
   try {

@@ -22,7 +22,7 @@ export interface Notifier {
   abort(): void;
 }
 
-/** Time between two deletions of old rows, and the number of rows of one deletion. */
+/** Time between two deletions of old rows, and the number of rows of a deletion. */
 const sweepEveryMs = 60_000;
 const sweepLimit = 1_000;
 

@@ -35,7 +35,7 @@ export interface NotifyOptions {
   readonly attempts?: number;
   /** Delay before the second attempt in milliseconds; each delay doubles the last, up to an hour. Default 1,000. */
   readonly initialMs?: number;
-  /** Longest time of one attempt in milliseconds. Default 30,000. */
+  /** Longest time of an attempt in milliseconds. Default 30,000. */
   readonly timeoutMs?: number;
   /** Time in milliseconds for which delivered and given up notifications are kept. Default: 7 days. */
   readonly keepMs?: number;

@@ -1,4 +1,4 @@
-/** Scan for interrupts that are open for too long: each gets one notification, over all processes of the store. */
+/** Scan for interrupts that are open for too long: each gets a single notification, over all processes of the store. */
 import type { Clock } from "../../base/time.ts";
 import { createOverdueNotice, notificationConsumer } from "../../checkpoint/notification.ts";
 import type { OverduePage, ThreadOutboxWrite } from "../../checkpoint/outbox.ts";
@@ -10,7 +10,7 @@ export interface OverdueScan {
   add(now: number): Promise<void>;
 }
 
-/** Interrupts of one transaction. */
+/** Interrupts of a transaction. */
 const pageSize = 100;
 
 /** Shortest time between two complete scans, in milliseconds. */

@@ -1,4 +1,4 @@
-/** Due schedules in an engine: each slot becomes one queued run, in the write that stores the next slot. */
+/** Due schedules in an engine: each slot becomes a single queued run, in the write that stores the next slot. */
 import { isStatewrightError, type StatewrightError, toErrorRecord } from "../../base/errors.ts";
 import { createId } from "../../base/ids.ts";
 import type { World } from "../../base/world.ts";

@@ -102,7 +102,7 @@ export async function runScheduleNow(
   return { thread: queued.thread, run: queued.id, status: queued.status };
 }
 
-/** Call on one schedule. */
+/** Call on a single schedule. */
 interface ScheduleCall {
   readonly store: Store;
   readonly id: string;

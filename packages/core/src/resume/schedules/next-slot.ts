@@ -5,7 +5,7 @@ import { readStoreTime } from "../../checkpoint/read-store-time.ts";
 import type { Store } from "../../checkpoint/store.ts";
 
 export interface NextSlot {
-  /** Reads the next slot from the store: one row, by an index. Logs a failure, and keeps the slot read before. */
+  /** Reads the next slot from the store: a single row, by an index. Logs a failure, and keeps the slot read before. */
   read(): Promise<void>;
   /** Returns the last read slot; `Infinity` if it is not after `now`. */
   getAfter(now: number): number;

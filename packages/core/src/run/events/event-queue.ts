@@ -1,12 +1,12 @@
 /**
- * Event buffer of a slow reader (rule E59): memory is bounded, and no durable event is dropped. Deltas of one message
- * are merged. Of the updates of one call, of its lines of progress, and of the lines of a node, only the newest stays,
+ * Event buffer of a slow reader (rule E59): memory is bounded, and no durable event is dropped. Deltas of a message
+ * are merged. Of the updates of a call, of its lines of progress, and of the lines of a node, only the newest stays,
  * with a count of the dropped ones. Transient events are dropped above a limit, and an `events.dropped` event reports
  * their number. A queue that keeps all events has no limit.
  */
 import type { RunEvent } from "./run-event.ts";
 
-/** Ordered queue of events for one reader. */
+/** Ordered queue of events for a single reader. */
 export interface EventQueue {
   push(event: RunEvent): void;
   shift(): RunEvent | undefined;
@@ -112,7 +112,7 @@ function getTaskKey(event: RunEvent): string {
   return "task" in event ? `${event.withinId ?? ""}/${event.task}` : "";
 }
 
-/** Returns the merge key of an event while queued: parts of one message, updates of one call. */
+/** Returns the merge key of an event while queued: parts of a message, updates of a call. */
 function getMergeKey(event: RunEvent): string | undefined {
   switch (event.type) {
     case "message.delta":

@@ -1,5 +1,5 @@
 /**
- * The event stream of a run. A durable event has its own sequence number and is emitted after its commit; a transient
+ * The event stream of a run, and the emitter of its sessions. A durable event has its own sequence number and is emitted after its commit; a transient
  * event has the sequence number of the latest durable event.
  */
 
@@ -81,7 +81,7 @@ interface IterateOptions {
   readonly overflow?: EventOverflow | undefined;
 }
 
-/** Connects the engine, which emits events, with readers. Without readers an emit costs one comparison. */
+/** Connects the engine, which emits events, with readers. Without readers an emit costs a single comparison. */
 export interface EventStream {
   /** True when at least one reader is subscribed or a relay is in use, so that building an event is worthwhile. */
   readonly hasReaders: () => boolean;

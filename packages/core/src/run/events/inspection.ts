@@ -92,14 +92,14 @@ export type LookupByPath<Data> = (ids: readonly string[]) => Data | undefined;
 type Body = InspectionEvent extends infer Event ? (Event extends unknown ? Omit<Event, "rootId"> : never) : never;
 
 /**
- * Creates the inspection of one run. Contract: an error thrown by the inspector goes to `onError` and never reaches
+ * Creates the inspection of a run. Contract: an error thrown by the inspector goes to `onError` and never reaches
  * the run.
  */
 export function createInspection(inspector: Inspector, runId: string, onError: (error: unknown) => void): Inspection {
   return new RunInspection(inspector, runId, onError);
 }
 
-/** Reports the actors of one run to an inspector. */
+/** Reports the actors of a run to an inspector. */
 class RunInspection implements Inspection {
   readonly machines: Map<string, Actor> = new Map();
   readonly #inspector: Inspector;

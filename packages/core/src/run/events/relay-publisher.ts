@@ -1,4 +1,4 @@
-/** Publishes the events of one run at work to a relay. */
+/** Publishes the events of a run at work to a relay; and the relay in memory, which every store has by default. */
 
 import type { World } from "../../base/world.ts";
 import type { Store } from "../../checkpoint/store.ts";
@@ -28,7 +28,7 @@ export interface RelayPublisher {
   readonly end: () => void;
 }
 
-/** Message of a delta that nobody has received. */
+/** Message of a delta that no reader has received. */
 interface SkippedDelta {
   readonly withinId?: string | undefined;
   readonly messageId: string;
@@ -68,7 +68,7 @@ export function createRelayPublisher(
   return {
     isInUse: () => relay.isInUse?.() !== false,
     publish: (event, durability) => {
-      // Its changes are those of `step.committed`, which is durable.
+      // The durable event `step.committed` has the same changes.
       if (event.type === "transition.taken") return;
       if (relay.isInUse?.() === false) {
         if (isDelta(event)) skipped.add(toKey(event));

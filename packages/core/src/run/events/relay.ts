@@ -8,7 +8,7 @@ import type { RunEvent } from "./run-event.ts";
 
 /** Frame of a thread: a transient event, or the news that durable events up to a number are in the store. */
 export interface RelayFrame {
-  /** Id of the publisher, which is one run at work under one claim. */
+  /** Id of the publisher, which is one run at work under a single claim. */
   readonly source: string;
   /** Run of the publisher. */
   readonly run: string;
@@ -42,8 +42,8 @@ export interface RelayGap {
 }
 
 /**
- * Carries frames from runs at work to readers. `memoryRelay` serves one process; `socketRelay` of the SQLite store
- * serves the processes of one host. Contract: no function throws or rejects because of another process, and no frame
+ * Carries frames from runs at work to readers. `memoryRelay` serves a single process; `socketRelay` of the SQLite store
+ * serves the processes of a host. Contract: no function throws or rejects because of another process, and no frame
  * is stored.
  */
 export interface Relay {

@@ -11,7 +11,7 @@ import type { ToolOutput, ToolResult } from "../../tool/result.ts";
 import type { GuardResult } from "../kernel/kernel.ts";
 import type { OpenWork } from "./open-message.ts";
 
-/** One transition of a machine, as tests, the command line and the inspector read it. */
+/** A transition of a machine, as tests, the command line and the inspector read it. */
 export interface Transition {
   /** Path from the graph to the machine: the graph name, then the nodes of subgraphs. */
   readonly path: readonly string[];
@@ -57,7 +57,7 @@ export interface EventPosition {
   readonly branch: string;
   /** On events of a nested graph: the path of nodes and tools, e.g. `research` or `outer.research`. */
   readonly within?: string;
-  /** With `within`: an id shared by all events of one call, distinct for each call of the same node or tool. */
+  /** With `within`: an id shared by all events of a call, distinct for each call of the same node or tool. */
   readonly withinId?: string;
 }
 

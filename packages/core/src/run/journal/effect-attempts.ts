@@ -3,7 +3,7 @@
  * process costs nothing here.
  *
  * A list is complete: from the first attempt to the current attempt as the last entry. An entry with an error or an end
- * is closed.
+ * is closed. The usage of an effect counts the tokens of its attempts.
  */
 
 import { type ErrorRecord, isStatewrightError } from "../../base/errors.ts";
@@ -30,11 +30,6 @@ export interface AttemptFailure {
   readonly endedAt?: number | undefined;
   readonly model?: string | undefined;
   readonly usage?: Usage | undefined;
-}
-
-/** Returns true for the error of an attempt whose owner died or lost the thread. */
-function isOwnerError(error: string | undefined): boolean {
-  return error === processDied || error === attemptDisplaced;
 }
 
 /** Returns the row with its current attempt closed; the same row when the attempt is closed already. */
@@ -125,6 +120,11 @@ export function endAttempts(
   return { attempts: attemptLog.length, attemptLog: [...attemptLog.slice(0, -1), ended] };
 }
 
+/** Returns true for the error of an attempt whose owner died or lost the thread. */
+function isOwnerError(error: string | undefined): boolean {
+  return error === processDied || error === attemptDisplaced;
+}
+
 function isClosed({ endedAt, error }: EffectAttempt): boolean {
   return endedAt !== undefined || error !== undefined;
 }
@@ -164,7 +164,8 @@ export function recordAttemptFailure(saved: Persistence | undefined, key: string
 
 /**
  * Closes the attempts of the effects in flight in a journal that was just loaded: with `process_died` when their owner
- * died, with `displaced` when the thread was claimed by force, otherwise with `stopped`. Durable with the next commit. A run that waits for an answer has stopped no attempt.
+ * died, with `displaced` when the thread was claimed by force, otherwise with `stopped`. Durable with the next commit.
+ * A run that waits for an answer has stopped no attempt.
  */
 export function closeLoadedAttempts(saved: Persistence): void {
   const { claim, rows, thread, namespace } = saved;

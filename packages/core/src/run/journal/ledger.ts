@@ -1,7 +1,7 @@
 /**
  * Ledgers at run time. Entries belong to the superstep of the graph that declares the channel, including entries of
  * nested graphs. The entries are stored in memory, in the journal of the graph's namespace, and in the outcome of the
- * task.
+ * task. The journal has entries as auxiliary rows, a kind of rows beside the outcome of a task.
  */
 
 import { StatewrightError } from "../../base/errors.ts";
@@ -336,6 +336,8 @@ export function recordEntry(
   recordInParent(saved, declaringSaved, { row, encode, onCommitted: undefined });
 }
 
+const taskSuffix: string = getAuxiliaryTaskId("", "ledger");
+
 /** Loads the entries of the current superstep from the journal. */
 export function loadEntries({ step, plan }: Position, { saved }: Journal): Map<string, LedgerEntry> {
   const entered = new Map<string, LedgerEntry>();
@@ -369,8 +371,6 @@ export function listUnfinishedEntries(
 function hasChannel({ graph }: Plan, { channel }: Write): boolean {
   return Object.hasOwn(graph.state.channels, channel);
 }
-
-const taskSuffix: string = getAuxiliaryTaskId("", "ledger");
 
 function isLedgerRow({ kind, task }: EffectRow): boolean {
   return kind === "task" && task.endsWith(taskSuffix);

@@ -44,7 +44,7 @@ export function hasNoPriorEffects(env: RunEnvironment, { thread, claim }: Persis
   if (env.onPriorEffect === "repeat") return true;
   const known = siblingBranches.get(thread);
   if (known !== undefined) return Array.isArray(known) && known.length === 0;
-  // Without a checkpoint at the claim, no branch had one either.
+  // Without a checkpoint at the claim, no branch had a checkpoint either.
   if (claim.nextCheckpoint > 1 && claim.loaded?.isOnlyBranch !== true) return false;
   siblingBranches.set(thread, []);
   return true;
@@ -128,7 +128,7 @@ async function readSiblingJournals(
 }
 
 /**
- * Selects the most conclusive record of one effect: a record with an outcome, else the latest start. Earlier starts
+ * Selects the most conclusive record of an effect: a record with an outcome, else the latest start. Earlier starts
  * were already put to a person as interrupts.
  */
 export function selectPriorEffect(found: readonly PriorEffect[]): PriorEffect | undefined {
@@ -146,7 +146,7 @@ export function describePriorEffects(found: readonly PriorEffect[]): string {
   return found.map(({ namespace, row: { state, startedAt } }) => `${namespace} ${state} ${startedAt}`).join(", ");
 }
 
-/** One level of nesting: the node or tool that runs the graph, and its segment of the namespace. */
+/** A level of nesting: the node or tool that runs the graph, and its segment of the namespace. */
 interface NestingLevel {
   readonly holder: string;
   readonly segment: string;

@@ -1,6 +1,6 @@
 /**
  * User-written machine as data: the tree of running machines, with their invoked promises and timers. A macrostep
- * applies one event and all events that follow from it, without side effects.
+ * applies a single event and all events that follow from it, without side effects.
  */
 import type { AnyEventObject } from "xstate";
 import { isStatewrightError, StatewrightError } from "../../base/errors.ts";
@@ -54,7 +54,7 @@ export interface ActorTree {
   readonly timers: Map<string, MachineTimer>;
 }
 
-/** One transition of one machine. */
+/** A transition of a machine. */
 export interface MachineTransition {
   /** Path of actor ids to the machine. */
   readonly path: readonly string[];
@@ -72,7 +72,7 @@ export interface MachineAction {
   readonly run: (() => void) | undefined;
 }
 
-/** Transitions and actions of one event. */
+/** Transitions and actions of an event. */
 export interface Macrostep {
   readonly transitions: readonly MachineTransition[];
   readonly actions: readonly MachineAction[];
@@ -99,7 +99,7 @@ interface MacrostepContext extends StepTime {
   count: number;
 }
 
-/** Maximum events between machines in one macrostep; more events count as an infinite loop. */
+/** Maximum events between machines in a single macrostep; more events count as an infinite loop. */
 const maxDeliveries = 10_000;
 
 const kernels: WeakMap<MachineDefinition, Kernel> = new WeakMap();
@@ -124,7 +124,7 @@ export function startRootMachine(
 }
 
 /**
- * Applies one external event and all events between machines that follow. Throws `event_refused` and
+ * Applies a single external event and all events between machines that follow. Throws `event_refused` and
  * `machine_failed`.
  */
 export function applyEvent(tree: ActorTree, to: string, event: AnyEventObject, time: StepTime): Macrostep {

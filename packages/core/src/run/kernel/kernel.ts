@@ -22,7 +22,7 @@ import { StatewrightError } from "../../base/errors.ts";
 import { deepFreeze, type Json } from "../../base/json.ts";
 
 /**
- * An effect requested by a transition; effects are ordered. Ids are unique among the effects of one machine instance;
+ * An effect requested by a transition; effects are ordered. Ids are unique among the effects of a machine instance;
  * "" without an id.
  */
 export type Effect =
@@ -87,8 +87,8 @@ export interface Kernel {
   /** Enters the machine. */
   enter(input?: unknown): Step;
   /**
-   * Applies one event. Throws `event_refused` when the state does not accept the event, and `machine_failed` when a
-   * guard or an action throws.
+   * Applies a single event. Throws `event_refused` when the state does not accept the event, and `machine_failed` when
+   * a guard or an action throws.
    */
   step(snapshot: Snapshot, event: AnyEventObject): Step;
   /**
@@ -446,7 +446,8 @@ function createInertScope(
 }
 
 /**
- * Replaces microstep snapshots by the cached next snapshot: a machine without context reaches it after one microstep.
+ * Replaces microstep snapshots by the cached next snapshot: a machine without context reaches it after a single
+ * microstep.
  */
 function replaceMicrostepSnapshots(steps: readonly TrailStep[], next: CachedSnapshot): readonly TrailStep[] {
   return steps.map((step) => (step.kind === "microstep" ? { ...step, snapshot: next.machine } : step));

@@ -1,5 +1,5 @@
 /**
- * Transition table of one region of a graph's machine: states and region events, read from the same configuration
+ * Transition table of a region of a graph's machine: states and region events, read from the same configuration
  * that XState gets. Entries are computed on first use, once per process.
  */
 import {

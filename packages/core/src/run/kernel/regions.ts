@@ -68,7 +68,7 @@ export function computeStep(
   return [toSnapshot(next), listEffects(regions, moves), new LazyTrail(regions, states, targets)];
 }
 
-/** Transition of one region between two states. */
+/** Transition of a region between two states. */
 interface RegionMove {
   readonly index: number;
   readonly from: number;

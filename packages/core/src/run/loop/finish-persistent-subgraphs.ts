@@ -17,7 +17,7 @@ import { createSession, type Session } from "../session/session.ts";
 import { allocateEventPlace, saveCheckpoint } from "../superstep/commit.ts";
 import { getChildNamespace, loadInner } from "../task/inner-run.ts";
 
-/** Final state of one namespace of a run that ends. */
+/** Final state of a namespace of a run that ends. */
 export interface EndState {
   readonly state: State;
   readonly deltas: Readonly<Record<string, Delta>>;

@@ -147,7 +147,7 @@ export function createNodeRuntime(
   return Object.defineProperty(runtime, "signal", signalDescriptor) as typeof runtime & Pick<NodeRuntime, "signal">;
 }
 
-/** Returns the key of a question; equal questions of one task get numbers after their key. */
+/** Returns the key of a question; equal questions of a task get numbers after their key. */
 function findUnusedKey({ recordedKeys }: TaskScope, keyPrefix: string, { key, hasOwnKey }: Question): string {
   if (hasOwnKey) return key;
   let unused = key;
@@ -171,8 +171,8 @@ function createCallUpdater(
 const createSignal: unique symbol = Symbol("signal");
 
 /**
- * Creates the signal on first access. All runtimes share one getter: an own getter turns each runtime object into a
- * hash table.
+ * Creates the signal on first access. All runtimes share a single getter: an own getter turns each runtime object into
+ * a hash table.
  */
 const signalDescriptor: PropertyDescriptor & ThisType<{ readonly [createSignal]: () => AbortSignal }> = {
   enumerable: true,

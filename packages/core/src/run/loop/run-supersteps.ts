@@ -285,7 +285,7 @@ function moveNode(
     applyMachineEvent(session, { type: kind === "failed" ? "task.failed" : "task.interrupted", node }, { shown: true });
 }
 
-/** Returns a single failure itself; combines several failures into one error with all causes. */
+/** Returns a single failure itself; combines several failures into a single error with all causes. */
 function combineFailures(
   position: Position,
   redactor: Redactor,

@@ -1,4 +1,4 @@
-/** Runs one task: the node's body with its policy, until it returns, fails, or raises an interrupt. */
+/** Runs a single task: the node's body with its policy, until it returns, fails, or raises an interrupt. */
 
 import { describeThrown, isStatewrightError, StatewrightError } from "../../base/errors.ts";
 import { isPlainObject } from "../../base/json.ts";
@@ -30,7 +30,7 @@ import { runOnce } from "../task/once.ts";
 import { runToolNode } from "../tool-call/tool-node.ts";
 import { createNodeRuntime } from "./node-runtime.ts";
 
-/** Runs one task. Never rejects: returns failures as results. */
+/** Runs a single task. Never rejects: returns failures as results. */
 export async function runTask(session: Session, task: Task, loop: Loop): Promise<TaskResult> {
   const node = session.position.plan.nodes.get(task.node);
   if (node === undefined) return { kind: "failed", task, error: createUnknownNodeError(session.position, task) };

@@ -45,7 +45,7 @@ export async function postAnswers(delivery: Delivery, run: RunRow): Promise<read
   return delivered;
 }
 
-/** Throws `ambiguous_answer` for several answers under one key: the key is the id of one inbox message. */
+/** Throws `ambiguous_answer` for several answers under the same key: the key is the id of an inbox message. */
 export function checkKeyedContents(contents: readonly unknown[], key: string | undefined, place: ErrorPlace): void {
   if (key === undefined || contents.length <= 1) return;
   throw new StatewrightError("ambiguous_answer", {

@@ -1,4 +1,4 @@
-/** State of the event loop of a user-written machine in one process. */
+/** State of the event loop of a user-written machine in a single process. */
 import type { StatewrightError } from "../../base/errors.ts";
 import type { InterruptRow } from "../../checkpoint/journal.ts";
 import type { MachineDefinition } from "../../compile/durable-machine.ts";

@@ -1,5 +1,5 @@
 /**
- * Loop of a user-written machine: one macrostep and one checkpoint per event, until the machine is final or rests.
+ * Loop of a user-written machine: a macrostep and a checkpoint per event, until the machine is final or rests.
  * Order: recorded results and due timers by time, then promises in doubt, then queued events. Actions run after their
  * macrostep is durable.
  */
@@ -258,8 +258,8 @@ async function takeOutcome(
 }
 
 /**
- * Processes a queued event in one macrostep, or refuses it. An event that fails the run is removed from the inbox, so
- * that the next resume does not fail on it again.
+ * Processes a queued event in a single macrostep, or refuses it. An event that fails the run is removed from the inbox,
+ * so that the next resume does not fail on it again.
  */
 async function takeQueuedEvent(loop: LoopState, queued: QueuedEvent, time: StepTime): Promise<void> {
   const { session, definition, tree } = loop;
@@ -331,7 +331,7 @@ async function waitForWake(loop: LoopState): Promise<void> {
   cancelPoll?.();
 }
 
-/** Applies an event as one macrostep and saves it. */
+/** Applies an event as a single macrostep and saves it. */
 async function runMacrostep(
   loop: LoopState,
   {

@@ -1,4 +1,4 @@
-/** Saves a macrostep of a user-written machine as one checkpoint, emits its events, then runs its actions. */
+/** Saves a macrostep of a user-written machine as a single checkpoint, emits its events, then runs its actions. */
 import { StatewrightError } from "../../base/errors.ts";
 import { isPlainObject, type Json } from "../../base/json.ts";
 import type { World } from "../../base/world.ts";

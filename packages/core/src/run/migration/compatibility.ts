@@ -29,7 +29,7 @@ export interface Incompatibility {
     | "tool"
     | "subgraph"
     | "machine";
-  /** One sentence without its full stop. */
+  /** A sentence without its full stop. */
   readonly what: string;
   readonly node?: string;
   readonly channel?: string;

@@ -37,7 +37,7 @@ export function migrate(
   return final.plan === plan ? final : program.migrate(final, plan, undefined, codec);
 }
 
-/** Migrates snapshots of one program. */
+/** Migrates snapshots of a program. */
 export interface SnapshotMigrator {
   /** Applies a migration; without one, reads the snapshot with the plan. */
   readonly migrate: (

@@ -52,7 +52,7 @@ export interface Delivery {
   readonly branch: string | undefined;
   readonly answers: Readonly<Record<string, unknown>>;
   readonly by: string | undefined;
-  /** Idempotency key: the id of the inbox message. Allows one event or one answer. */
+  /** Idempotency key: the id of the inbox message. Allows a single event or answer. */
   readonly key: string | undefined;
 }
 

@@ -216,7 +216,7 @@ function adviseMigration({ incompatibilities, migrations }: ParkedDecision): str
   return tool === "" ? `Correct ${correction}` : `Add ${tool}or correct ${correction}`;
 }
 
-/** Joins the incompatibilities into one clause. */
+/** Joins the incompatibilities into a single clause. */
 export function formatIncompatibilities(incompatibilities: readonly Incompatibility[]): string {
   return incompatibilities.map(({ what }) => what).join("; ");
 }
@@ -253,8 +253,8 @@ function toParkedRow({ endedAt: _, ...run }: RunRow, error: ErrorRecord): RunRow
 }
 
 /**
- * Writes one checkpoint for each changed namespace, the branch last, so that an interrupted migration restarts from
- * the branch.
+ * Writes a single checkpoint for each changed namespace, the branch last, so that an interrupted migration restarts
+ * from the branch.
  */
 async function writeMigration(options: ResolveVersionOptions, to: MigratedSnapshot): Promise<Claim> {
   const { store, codec, world, thread, claim, events, graph } = options;

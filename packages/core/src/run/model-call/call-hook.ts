@@ -1,4 +1,4 @@
-/** Calls one hook around models or agents. */
+/** Calls a single hook around models or agents. */
 import { describeThrown, isStatewrightError, StatewrightError } from "../../base/errors.ts";
 import type { Middleware } from "../../tool/policy/middleware.ts";
 

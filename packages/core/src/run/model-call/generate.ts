@@ -1,4 +1,4 @@
-/** `generate`: the question of a node or a tool to a model, as one recorded effect. */
+/** `generate`: the question of a node or a tool to a model, as a single recorded effect. */
 import { fingerprint } from "../../base/ids.ts";
 import { invalidOption } from "../../base/invalid-option.ts";
 import { isPlainObject } from "../../base/json.ts";

@@ -9,7 +9,7 @@ import type { Session } from "../session/session.ts";
 /** Parts of the session that hooks may touch. */
 export type HookParts = Pick<Session, "env" | "position" | "progress" | "events" | "journal" | "signals">;
 
-/** One pass of the hooks around one effect, with everything the hooks have done so far. */
+/** A pass of the hooks around a single effect, with everything the hooks have done so far. */
 export interface HookPass extends HookParts {
   readonly scope: TaskScope;
   /** Key of the effect. */

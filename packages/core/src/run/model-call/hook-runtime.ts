@@ -69,7 +69,7 @@ export function recordLongTermChanges(pass: HookPass): void {
   recordChanges(position, journal, scope.task, { key: effect, changes: longTerm });
 }
 
-/** Creates the runtime for the hooks of one middleware. */
+/** Creates the runtime for the hooks of a middleware. */
 export function createModelHookRuntime(pass: HookPass, middleware: Middleware): ModelHookRuntime {
   const { position, env, journal, progress, scope } = pass;
   const isFinished = (): boolean => pass.isFinished || scope.isEnded();

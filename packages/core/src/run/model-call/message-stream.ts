@@ -9,7 +9,7 @@ import type { ModelDelta } from "../../model/model.ts";
 import type { EventEmitter } from "../events/events.ts";
 import { emit } from "../events/events.ts";
 
-/** The stream of one message across all requests for that message. */
+/** The stream of a message across all requests for that message. */
 export interface MessageStream {
   readonly emitDelta: (delta: ModelDelta, toCanonicalName: (name: string) => string) => void;
   /**
@@ -21,7 +21,7 @@ export interface MessageStream {
   readonly finish: (model: string, message: AssistantMessage) => void;
 }
 
-/** Redaction state and emitter of one part of a message. */
+/** Redaction state and emitter of a part of a message. */
 interface MessagePart {
   readonly redacted: TextStream;
   readonly emitPiece: (piece: string) => void;

@@ -1,4 +1,7 @@
-/** One request to a model: applies timeouts, streams deltas, and validates the reply. */
+/**
+ * A request to a model: converts the request to the wire format of the model, applies timeouts, streams deltas, and
+ * validates the reply.
+ */
 
 import { describeThrown, StatewrightError } from "../../base/errors.ts";
 import { ignoreRejections } from "../../base/ignore-rejections.ts";
@@ -24,7 +27,7 @@ import type { TaskScope } from "../session/scope.ts";
 import { type IdleWatch, watchIdle } from "../task/attempt.ts";
 import type { MessageStream } from "./message-stream.ts";
 
-/** Timeouts of one request in milliseconds; `remainingMs` is the rest of `totalMs`. */
+/** Timeouts of a request in milliseconds; `remainingMs` is the rest of `totalMs`. */
 export type AttemptLimits = ModelTimeouts & { readonly remainingMs?: number | undefined };
 
 /** Options of `attemptModel`. */
@@ -36,7 +39,8 @@ interface AttemptModelOptions {
 }
 
 /**
- * Makes one request. Rejects with the model's error, with `model_failed` on a timeout, or with the signal's reason.
+ * Makes a single request. Rejects with the model's error, with `model_failed` on a timeout, or with the signal's
+ * reason.
  */
 export async function attemptModel(
   position: Position,
@@ -236,7 +240,7 @@ function createWarningReporter(
   };
 }
 
-/** Request and reply conversion of one model call. */
+/** Request and reply conversion of a model call. */
 export interface ModelWire {
   readonly request: ModelRequest;
   readonly toCanonicalName: (name: string) => string;

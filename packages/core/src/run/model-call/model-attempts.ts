@@ -1,6 +1,7 @@
 /**
- * The requests of one model call: retries, then fallback models. Model requests are retried only here: hooks,
- * interrupts and steps of the node are not repeated.
+ * The requests of a model call: retries, then fallback models. Model requests are retried only here: hooks,
+ * interrupts and steps of the node are not repeated. The failed requests of a call are remembered in this process, and
+ * the requested models are journaled.
  */
 
 import { extendError, isStatewrightError } from "../../base/errors.ts";
@@ -36,7 +37,7 @@ import type { BeforeRequest } from "./request-hooks.ts";
 /** Fields of a message about its requests. */
 type AttemptNotes = Pick<AssistantMessage, "answeredBy" | "failedAttempts">;
 
-/** The requests of one model call. */
+/** The requests of a model call. */
 export interface ModelAttempts {
   /** Requests until a model replies. A repeated call, e.g. by a hook, retracts the previous reply. */
   readonly generate: (request: ModelRequest) => Promise<ModelReply>;
@@ -95,7 +96,7 @@ interface FailedRequest {
   readonly failures: number;
 }
 
-/** The requests of one model call: retries of a model, then its fallback models. */
+/** The requests of a model call: retries of a model, then its fallback models. */
 class ModelRequests {
   readonly #session: RequestParts;
   readonly #scope: TaskScope;
@@ -215,7 +216,7 @@ class ModelRequests {
   }
 
   /**
-   * Makes one request. When its node is abandoned, retracts the streamed text at once, because the node may be
+   * Makes a single request. When its node is abandoned, retracts the streamed text at once, because the node may be
    * retried.
    */
   #attempt(model: Model, request: ModelRequest): Promise<ModelReply> {
@@ -417,6 +418,8 @@ export interface PreviousAttempts {
   readonly isFromOtherProcess: boolean;
 }
 
+const noAttempts: PreviousAttempts = { attempts: [], isFromOtherProcess: false };
+
 /** Finds previous attempts. Call before the model call starts, because the call adds a journal row of its own. */
 export function findPreviousAttempts(position: Position, records: Journal, task: Task, key: string): PreviousAttempts {
   const sessionAttempts = attemptsBySession.get(records);
@@ -430,8 +433,6 @@ export function findPreviousAttempts(position: Position, records: Journal, task:
   const models = row.stage === undefined ? [row.name] : splitModels(row.stage);
   return { attempts: models.map((model) => ({ model, kind: "unrecorded" })), isFromOtherProcess: true };
 }
-
-const noAttempts: PreviousAttempts = { attempts: [], isFromOtherProcess: false };
 
 /** Remembers the failed attempts of a call, with their usage. */
 export function rememberFailedAttempts(

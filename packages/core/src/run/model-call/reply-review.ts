@@ -1,6 +1,6 @@
 /**
- * Review of replies inside one model call: an answer that does not fit its schema is requested again, within the same
- * recorded effect.
+ * Review of replies inside a single model call: an answer that does not fit its schema is requested again, within the
+ * same recorded effect.
  */
 import { StatewrightError } from "../../base/errors.ts";
 import { type AssistantMessage, getMessageText, type Message } from "../../model/message.ts";

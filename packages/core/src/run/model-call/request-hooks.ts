@@ -24,7 +24,7 @@ async function callHooks(
   request: ModelRequest,
 ): Promise<RequestEndListener> {
   const { env, scope, effect, reservations } = pass;
-  // One object for all hooks: hooks that wait for each other identify a request by this object.
+  // The same object for all hooks: hooks that wait for each other identify a request by this object.
   const outgoing: OutgoingRequest = { model: id, request };
   const endCallbacks: RequestEndListener[] = [];
   const notifyAll: RequestEndListener = (usage, wentOut) => {

@@ -13,7 +13,7 @@ interface SignalWithCallbacks extends AbortSignal {
  * Calls `callback` when `signal` aborts; the returned function removes the callback. The signal must not be aborted
  * yet.
  *
- * All callbacks of a signal share one listener, which stays as long as the signal. Pass the signal of a run or a
+ * All callbacks of a signal share a single listener, which stays as long as the signal. Pass the signal of a run or a
  * task, never the caller's signal. EventTarget scans its listeners at each addition: 30,000 tasks on the signal of a
  * run cost 4 s.
  */
@@ -27,7 +27,7 @@ export function subscribeToAbort(signal: AbortSignal, callback: () => void): () 
 
 /**
  * Calls `callback` when `signal` aborts; the returned function removes the listener. The signal must not be aborted
- * yet. For the signal of one task, which has few listeners.
+ * yet. For the signal of a task, which has few listeners.
  */
 export function addAbortListener(signal: AbortSignal, callback: () => void): () => void {
   signal.addEventListener("abort", callback, { once: true });

@@ -1,6 +1,7 @@
 /**
  * Durable events of a run (rule E58). A checkpoint is the durable event of a superstep; every other durable event is
- * an event row, committed with the change that it reports and emitted after the commit.
+ * an event row, committed with the change that it reports and emitted after the commit. The start of a run and the
+ * continuation after answers have events of their own.
  */
 
 import type { EventRow } from "../../checkpoint/event.ts";

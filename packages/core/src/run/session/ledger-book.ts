@@ -19,7 +19,7 @@ export interface LedgerEntry {
   readonly write: Write;
 }
 
-/** A reservation of one hook pass; an abandoned pass releases only its own reservations. */
+/** A reservation of a hook pass; an abandoned pass releases only its own reservations. */
 export interface Reservation extends LedgerEntry {
   readonly owner: object | undefined;
 }

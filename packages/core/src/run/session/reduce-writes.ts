@@ -1,4 +1,4 @@
-/** Reduces the writes of tasks into the next state, channel by channel. Pure. */
+/** Reduces the writes of tasks into the next state, channel by channel, and assigns ids to written messages. Pure. */
 
 import { describeThrown, StatewrightError } from "../../base/errors.ts";
 import { fingerprint } from "../../base/ids.ts";
@@ -97,7 +97,7 @@ function reduceChannel(
   return base === undefined ? result : { value: result.value, delta: { kind: "replace", value: result.value } };
 }
 
-/** Applies one write with the user's reducer. A failure names the node of the write. */
+/** Applies a single write with the user's reducer. A failure names the node of the write. */
 function applyReducer(
   plan: Plan,
   name: string,

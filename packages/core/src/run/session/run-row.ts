@@ -1,4 +1,4 @@
-/** Run rows, and the run fields of events and results. */
+/** Run rows, the run fields of events and results, and the public state and output of a run. */
 
 import { checkSyncResult } from "../../base/async-schema.ts";
 import { StatewrightError } from "../../base/errors.ts";

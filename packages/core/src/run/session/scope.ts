@@ -22,15 +22,15 @@ export interface Loop {
   readonly runSupersteps: (session: Session, start: { readonly isFresh: boolean }) => Promise<Stop>;
 }
 
-/** Writes of the hooks of one task. */
+/** Writes of the hooks of a task. */
 export interface HookWrites {
-  /** Applied before the return value of the body; one list per model call, in start order. */
+  /** Applied before the return value of the body; a single list per model call, in start order. */
   readonly before: Write[][];
   /** Applied after the return value of the body. */
   readonly after: Write[];
 }
 
-/** Scope of one attempt of a task. */
+/** Scope of an attempt of a task. */
 export interface TaskScope {
   readonly session: Session;
   readonly loop: Loop;

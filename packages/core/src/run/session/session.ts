@@ -1,4 +1,4 @@
-/** Session: the run of one process on one branch of a thread, in parts. A function takes the parts that it uses. */
+/** Session: the run of a process on a single branch of a thread, in parts. A function takes the parts that it uses. */
 import type { Task } from "../../checkpoint/checkpoint.ts";
 import type { EventEmitter } from "../events/events.ts";
 import type { EventInbox } from "./inbox/event-inbox.ts";
@@ -9,7 +9,7 @@ import type { Progress } from "./parts/progress.ts";
 import type { RunEnvironment } from "./parts/run-environment.ts";
 import type { Signals } from "./parts/signals.ts";
 
-/** Session of one active run or inner graph. */
+/** Session of an active run or inner graph. */
 export interface Session {
   readonly env: RunEnvironment;
   readonly position: Position;

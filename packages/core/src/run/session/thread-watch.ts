@@ -1,7 +1,7 @@
 /**
- * Watch of the threads at work of a store: one listener for the hints of the store, and one query of waiting inputs for
- * all hinted threads. Without hints, and for hints that were lost, one query per second counts the inputs of the
- * threads that are polled.
+ * Watch of the threads at work of a store: a single listener for the hints of the store, and a single query of waiting
+ * inputs for all hinted threads. Without hints, and for hints that were lost, a single query per second counts the
+ * inputs of the threads that are polled.
  */
 import { toErrorRecord } from "../../base/errors.ts";
 import type { World } from "../../base/world.ts";
@@ -33,7 +33,7 @@ interface PollGroup {
 }
 
 interface StoreWatch {
-  /** Threads at work by name; a thread has several entries for a moment, when one run follows another. */
+  /** Threads at work by name; a thread has several entries for a moment, when a run follows another. */
   readonly watched: Map<string, Set<WatchedThread>>;
   /** Threads to poll, by world. */
   readonly polled: Map<World, PollGroup>;
@@ -107,7 +107,7 @@ function receiveHint(store: Store, { watched, hinted }: StoreWatch, thread: stri
   }
 }
 
-/** Counts the inputs of these threads in one query. Never rejects. */
+/** Counts the inputs of these threads in a single query. Never rejects. */
 async function countInputs(store: Store, entries: readonly WatchedThread[]): Promise<void> {
   const [first] = entries;
   if (first === undefined) return;

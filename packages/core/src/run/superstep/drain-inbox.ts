@@ -1,7 +1,8 @@
 /**
- * Inbox delivery of a superstep. Messages are reduced after all task writes, in the checkpoint that removes them from
- * the inbox, so each message is delivered exactly once. Messages never come between a tool call and its result, and
- * never into the last checkpoint of a run, where no model would read them: they wait for the next run.
+ * Inbox delivery of a superstep. Messages are reduced after all task writes, in the checkpoint that removes the messages
+ * from the inbox, so each message is delivered exactly once. Messages never come between a tool call and its result, and
+ * never into the last checkpoint of a run, which no model reads: such messages wait for the next run. The messages of an
+ * input pass the same checks.
  */
 
 import { isStatewrightError, StatewrightError, toErrorRecord } from "../../base/errors.ts";
@@ -204,7 +205,7 @@ function isRemoval(item: unknown): item is { readonly remove: unknown } {
   return isPlainObject(item) && Object.hasOwn(item, "remove");
 }
 
-/** Identical messages with the same id count as one message. */
+/** Identical messages with the same id count as a single message. */
 function findDuplicate(incoming: readonly MessageWrite[]): string | undefined {
   if (incoming.length < 2) return undefined;
   const seen = new Map<string, Message>();

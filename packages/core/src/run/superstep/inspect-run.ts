@@ -62,7 +62,7 @@ function getMachine(inspection: Inspection, position: Position, from: Snapshot):
   const node = nesting?.path[nesting.path.length - 1];
   const child = node === undefined ? undefined : outer?.children.get(node);
   const isAvailable = child !== undefined && isMachine(child) && ![...machines.values()].includes(child);
-  // Concurrent calls of one tool are separate actors.
+  // Concurrent calls of a tool are separate actors.
   const isAlone =
     node === undefined || !isInsideToolCall({ withinId: namespace.slice(namespace.lastIndexOf("/") + 1) });
   const machine = isAvailable

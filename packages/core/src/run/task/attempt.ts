@@ -1,5 +1,5 @@
 /**
- * One attempt of a task: the body with its signal, limits and interrupts, until the body returns, fails, raises an
+ * An attempt of a task: the body with its signal, limits and interrupts, until the body returns, fails, raises an
  * interrupt, or is abandoned.
  */
 
@@ -32,7 +32,7 @@ export type TaskResult =
   /** Aborted because a sibling task failed. */
   | { readonly kind: "stopped"; readonly task: Task };
 
-/** Work of one attempt. */
+/** Work of an attempt. */
 interface AttemptWork {
   readonly attempt: number;
   readonly loop: Loop;
@@ -41,7 +41,7 @@ interface AttemptWork {
   readonly awaitsEnd?: boolean | undefined;
 }
 
-/** Runs `work` as one attempt. Never rejects: a failure is a result. */
+/** Runs `work` as a single attempt. Never rejects: a failure is a result. */
 export function runAttempt(
   session: Session,
   task: Task,
@@ -58,7 +58,7 @@ export function runAttempt(
   });
 }
 
-/** One attempt of a task: its signal, its limits, and the first result, which is the result that counts. */
+/** An attempt of a task: its signal, its limits, and the first result, which is the result that counts. */
 class TaskAttempt {
   readonly #session: Session;
   readonly #task: Task;
@@ -226,7 +226,7 @@ class TaskAttempt {
     return { open: startsTimer ? { ...known, raisedAt, expiresAt, ...pickOnExpire(row) } : known };
   }
 
-  /** Collects the interrupts of one turn of the event loop, and then ends the attempt. */
+  /** Collects the interrupts of a turn of the event loop, and then ends the attempt. */
   #suspend(open: readonly InterruptRow[]): Promise<never> {
     this.#openInterrupts = [...this.#openInterrupts, ...open];
     if (this.#openInterrupts.length === open.length)
@@ -341,7 +341,8 @@ export interface IdleWatch {
 }
 
 /**
- * Calls `onIdle` after `limitMs` milliseconds without a beat. Uses one timer at a time: a beat records only the time.
+ * Calls `onIdle` after `limitMs` milliseconds without a beat. Uses a single timer at a time: a beat records only the
+ * time.
  */
 export function watchIdle({ clock, schedule }: World, limitMs: number, onIdle: () => void): IdleWatch {
   let last = clock.monotonic();

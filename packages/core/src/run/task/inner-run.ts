@@ -41,7 +41,7 @@ import { resumeTasks } from "../superstep/commit.ts";
 import { applyInput, parseInputWrites } from "../superstep/input.ts";
 import { readContext } from "./open-session.ts";
 
-/** One call of a nested graph: its position in the parent graph, its context and its input. */
+/** A call of a nested graph: its position in the parent graph, its context and its input. */
 export interface InnerCall {
   readonly graph: GraphDefinition;
   readonly persistence: SubgraphRecord["persistence"];

@@ -1,5 +1,5 @@
 /**
- * One attempt of a tool body. The attempt ends when the body resolves or rejects. After an abort the body has a grace
+ * An attempt of a tool body. The attempt ends when the body resolves or rejects. After an abort the body has a grace
  * period; its result then counts with the kind of the stop. Later results are dropped and logged.
  */
 

@@ -1,9 +1,11 @@
-/** Batches of the tool calls of one message, by the strategy of their node. */
+/** Batches of the tool calls of a message, by the strategy of their node. */
 import type { ToolNode } from "../../define/tool-node.ts";
 import type { PendingCall } from "../conversation/pending-calls.ts";
 import { resolveTool } from "../model-call/advertised-tools.ts";
 
-/** Lists the batches of calls: of one call (sequential), of a fixed number of calls, or one of all calls (parallel). */
+/**
+ * Lists the batches of calls: a batch per call (sequential), per fixed number of calls, or for all calls (parallel).
+ */
 export function listBatches(
   { strategy }: ToolNode<never, never>,
   calls: readonly PendingCall[],

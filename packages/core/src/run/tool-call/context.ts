@@ -1,4 +1,7 @@
-/** Context of one tool call, shared by its stages prepare, execute and finalize. */
+/**
+ * Context of a tool call, shared by the stages prepare, execute and finalize: middleware, events, hook errors, and
+ * copies of result data that can be saved.
+ */
 
 import { describeThrown, StatewrightError } from "../../base/errors.ts";
 import { isData, type Json, type JsonObject } from "../../base/json.ts";
@@ -192,10 +195,10 @@ export function handleHookError(
   return undefined;
 }
 
-/** Maximum paths of dropped parts in one warning. */
+/** Maximum paths of dropped parts in a single warning. */
 const maxListed = 20;
 
-/** Copies the data of one result or update of a call, and logs the dropped parts together. */
+/** Copies the data of a result or update of a call, and logs the dropped parts together. */
 export interface ResultDataCopier {
   readonly copy: (value: unknown, name: string) => unknown;
   readonly logDropped: () => void;

@@ -58,10 +58,10 @@ type HookDecision = BeforeToolDecision | { readonly action: "answer"; readonly r
 /** Decision without a tool execution. */
 type FinalDecision = Extract<HookDecision, { action: "answer" | "respond" | "deny" | "abort" }>;
 
-/** Maximum rounds of hooks for one call: a call whose arguments still change after this limit is not run. */
+/** Maximum rounds of hooks for a single call: a call whose arguments still change after this limit is not run. */
 const maxRounds = 8;
 
-/** State of the decision about one call. */
+/** State of the decision about a single call. */
 interface Rounds {
   /** Arguments that each hook accepted or produced, by hook index. */
   readonly seenArgs: Map<number, unknown>;

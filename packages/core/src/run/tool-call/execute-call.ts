@@ -168,7 +168,7 @@ async function runAttempts(call: ToolCallContext, tool: Tool<never, never>, exec
       if (isSuspension(reason) && (error.kind === "cancelled" || canRetry)) throw reason;
       const willRetry = canRetry && !aborted;
       if (!willRetry) {
-        // The model reads one line; the log contains the full error.
+        // The model reads a single line; the log contains the full error.
         if (!isToolError(thrown)) logFailure(call, tool.spec.name, attempt, thrown);
         call.hasSettled = true;
         return applyErrorPolicy(toErrorResult(error, getResultFields(call, attempt)), onError);

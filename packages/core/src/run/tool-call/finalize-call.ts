@@ -1,4 +1,4 @@
-/** Finalize stage of a tool call: after hooks, redaction, artifacts, and the result as it is saved. */
+/** Finalize stage of a tool call: after hooks, redaction, artifacts, command, and the result as saved. */
 
 import { describeThrown, getErrorFact, isStatewrightError, StatewrightError } from "../../base/errors.ts";
 import { deepFreeze } from "../../base/json.ts";

@@ -26,13 +26,13 @@ import { createMessageId } from "../session/parts/position.ts";
 import type { TaskScope } from "../session/scope.ts";
 import { listCallMiddleware, type ToolCallContext } from "./context.ts";
 
-/** One attempt of the tool: its signal, and whether it is still active. */
+/** An attempt of the tool: its signal, and whether it is still active. */
 interface CallAttempt {
   readonly signal: AbortSignal;
   readonly isOpen: () => boolean;
 }
 
-/** Creates `generate` for one attempt of a tool. */
+/** Creates `generate` for a single attempt of a tool. */
 export function createCallGenerate(call: ToolCallContext, attempt: CallAttempt): Generate {
   const usedKeys = new Set<string>();
   return (async (request: GenerateRequest<unknown>) => {

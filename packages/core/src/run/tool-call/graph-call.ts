@@ -1,5 +1,5 @@
 /**
- * One attempt at a call of a graph tool. The graph writes to its own child namespace, so that a call interrupted by a
+ * An attempt at a call of a graph tool. The graph writes to its own child namespace, so that a call interrupted by a
  * crash, an interrupt or a retry continues at its last checkpoint.
  */
 

@@ -193,7 +193,7 @@ function redactBytes({ listUncommonSecrets }: Redactor, draft: ArtifactDraft): A
 
 function maskBytes(body: Uint8Array, secrets: readonly string[]): Uint8Array {
   if (secrets.length === 0) return body;
-  // One character for each byte, so that a search of text finds bytes.
+  // A character for each byte, so that a search of text finds bytes.
   const text = toByteString(body);
   let masked: Uint8Array | undefined;
   for (const secret of secrets) {
@@ -216,7 +216,7 @@ function toByteString(bytes: Uint8Array): string {
   return pieces.join("");
 }
 
-/** Limits and stored artifacts of one result. */
+/** Limits and stored artifacts of a result. */
 interface LimitContext {
   readonly call: ToolCallContext;
   readonly limits: Required<ResultLimits>;
@@ -348,7 +348,9 @@ function formatArtifactPointer({ call }: LimitContext, { handle }: ArtifactRef):
   return `artifact ${handle}${readable ? ": read it with read_artifact" : ""}`;
 }
 
-/** Limits all blocks together: blocks beyond the limit become one truncated text, stored in full as an artifact. */
+/**
+ * Limits all blocks together: blocks beyond the limit become a single truncated text, stored in full as an artifact.
+ */
 async function limitBlocks(context: LimitContext, blocks: readonly ContentBlock[]): Promise<readonly ContentBlock[]> {
   const { resultBytes } = context.limits;
   const sizes = blocks.map(countBlockBytes);

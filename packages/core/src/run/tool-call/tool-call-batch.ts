@@ -1,4 +1,4 @@
-/** Shared state of the tool calls of one message while their tool node runs. */
+/** Shared state of the tool calls of a message while the tool node runs: call limit and locks. */
 import { describeThrown } from "../../base/errors.ts";
 import { describeValue } from "../../base/json.ts";
 import type { World } from "../../base/world.ts";
@@ -9,7 +9,7 @@ import type { PendingCall } from "../conversation/pending-calls.ts";
 import { subscribeToAbort } from "../session/abort.ts";
 import { acquireLocks } from "./locks.ts";
 
-/** Batch of the pending tool calls of one message. */
+/** Batch of the pending tool calls of a message. */
 export interface ToolCallBatch {
   readonly calls: readonly PendingCall[];
   /** Limit on executed calls; undefined when all calls may run. */
@@ -55,7 +55,7 @@ export function createToolCallBatch(
 }
 
 /**
- * Call slots of one message. Calls are admitted one after another, in call order, and a refused call releases its slot
+ * Call slots of a message. Calls are admitted one after another, in call order, and a refused call releases its slot
  * before the next call is checked. The set of executed calls therefore does not depend on timing.
  */
 interface CallLimit {

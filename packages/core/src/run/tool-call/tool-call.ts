@@ -1,6 +1,6 @@
 /**
- * Runs one tool call through its machine, from received to answered, in three stages: prepare, execute and finalize.
- * The result is a recorded effect; a replay calls no hooks.
+ * Runs a single tool call through its machine, from received to answered, in three stages: prepare, execute and
+ * finalize. The result is a recorded effect; a replay calls no hooks.
  */
 
 import { StatewrightError } from "../../base/errors.ts";
@@ -68,7 +68,7 @@ interface ToolCallRequest {
   readonly skipError?: ToolError | undefined;
 }
 
-/** Runs one call to its answer. */
+/** Runs a single call to its answer. */
 export async function runToolCall(
   session: ToolCallParts,
   scope: TaskScope,

@@ -188,9 +188,9 @@ function findCallsFailure(
 }
 
 /**
- * Runs `work` for each call by the node's strategy: batches of one call (sequential), of a fixed number of calls, or of
- * all calls (parallel). Calls of one batch run concurrently, except calls of sequential tools. Awaits `between` with the
- * results so far before each batch after the first. Returns the results in call order.
+ * Runs `work` for each call by the node's strategy: batches of a single call (sequential), of a fixed number of calls,
+ * or of all calls (parallel). Calls of a batch run concurrently, except calls of sequential tools. Awaits `between`
+ * with the results so far before each batch after the first. Returns the results in call order.
  */
 async function runInBatches<Result>(
   node: ToolNode<never, never>,

@@ -1,6 +1,6 @@
 /**
- * Runtime of a tool call: injected values, progress, updates and custom events for listeners, and the artifacts of the
- * thread.
+ * Runtime of a tool call: injected values, progress, updates and custom events for listeners, the artifacts of the
+ * thread, and the redaction of progress over its chunks.
  */
 
 import { findInvalidData, resultBounds } from "../../base/bounds.ts";
@@ -54,7 +54,7 @@ export function createInjectionSource(call: ToolCallContext): InjectionSource {
   };
 }
 
-/** One attempt of a tool execution; `isOpen` is true while the attempt may emit. */
+/** An attempt of a tool execution; `isOpen` is true while the attempt may emit. */
 interface Attempt {
   readonly attempt: number;
   readonly signal: AbortSignal;
@@ -232,7 +232,7 @@ type Rows = readonly [ArtifactRow, ...ArtifactRow[]];
 
 const handlePattern = new RegExp(`^(?:[0-9a-f]{${handleLength}}|[0-9a-f]{64})$`);
 
-/** Finds all rows of one body. Calls of several tools may have stored the same body. */
+/** Finds all rows of a body. Calls of several tools may have stored the same body. */
 async function findArtifact(
   at: StoredArtifacts | undefined,
   thread: string,
@@ -276,7 +276,7 @@ async function readPage(
   const policies = listRedactions(call, artifact, rows);
   const header = { handle: getArtifactHandle(key), name, mimeType };
   if (policies.length === 0) {
-    // Reads one code point more than the page: the byte after the last code point shows that the code point is
+    // Reads a single code point more than the page: the byte after the last code point shows that the code point is
     // complete.
     const part = await store.read(thread, key, { offset, limit: limit + 4 });
     if (part === undefined) throw createDeletedError(artifact, rows[0]);
@@ -316,7 +316,7 @@ function listRedactions(
 
 /**
  * Cuts a page from bytes that start at `offset`: from the first complete code point, at most `limit` bytes, at least
- * one code point.
+ * a single code point.
  */
 function slicePage(part: Uint8Array, limit: number, offset: number): Pick<ArtifactPage, "text" | "offset"> {
   const [start, end] = findPageBounds(part, limit);
@@ -366,7 +366,7 @@ export function redactLines(call: ToolCallContext, text: string): readonly strin
   return [released, redacted].filter((line) => line !== "");
 }
 
-/** Redacts the payload of a custom tool event. String payloads under one name count as chunks of one text. */
+/** Redacts the payload of a custom tool event. String payloads under the same name count as chunks of the same text. */
 export function redactPayload(call: ToolCallContext, name: string, payload: Json): Json {
   const { redactor } = call.env;
   const secrets = redactor.listSecrets();
@@ -376,6 +376,8 @@ export function redactPayload(call: ToolCallContext, name: string, payload: Json
   events.set(name, previous);
   return released + text;
 }
+
+const nothingWithheld: ReturnType<typeof flushWithheld> = { line: "", events: new Map() };
 
 /** Returns and clears the text withheld until the end: of the last progress line, and of events by name. */
 export function flushWithheld(call: ToolCallContext): {
@@ -390,8 +392,6 @@ export function flushWithheld(call: ToolCallContext): {
   const events = [...state.events].map(([name, before]) => [name, redactWithheld(before)] as const);
   return { line: redactWithheld(state.lastLine), events: new Map(events.filter(([, text]) => text !== "")) };
 }
-
-const nothingWithheld: ReturnType<typeof flushWithheld> = { line: "", events: new Map() };
 
 /**
  * Redacts a partial result. Each partial result is independent: withheld text reappears in the next partial result or

@@ -1,4 +1,4 @@
-/** Parses the arguments of a call by the tool's schema. */
+/** Parses the arguments of a call by the tool's schema, and finds unexpected arguments at every depth. */
 
 import { checkSyncIssues, checkSyncResult } from "../../base/async-schema.ts";
 import { argumentBounds, findInvalidData } from "../../base/bounds.ts";

@@ -9,7 +9,7 @@ import { resolveRef } from "./resolve-ref.ts";
 /** Maximum characters of a schema as JSON text: 4 Mi. */
 const maxSchemaCharacters = 4 * 2 ** 20;
 
-/** Maximum checks of one value by its alternatives, over all references. */
+/** Maximum checks of a value by its alternatives, over all references. */
 const maxAlternatives = 10_000;
 
 /** Maximum checks of a value and its parts by a recursive schema. */

@@ -1,6 +1,6 @@
 /**
  * Place of artifact bodies outside of a store, such as a folder or an object store. The store keeps the rows, and puts
- * each body before the commit that names it. Called by one store at a time for one body; equal bodies have equal keys.
+ * each body before the commit that names it. Called by one store at a time for a body; equal bodies have equal keys.
  */
 export interface ArtifactBodies {
   /**

@@ -56,7 +56,7 @@ const jsonSchemas = {
 /**
  * Returns the JSON Schema of a schema's input, without `$schema`; undefined for a validator without JSON Schema. A
  * part that JSON Schema cannot represent becomes `{}`, or throws. Cached per schema: an interrupt, a fingerprint and a
- * check share one conversion.
+ * check share a single conversion.
  */
 export function toJsonSchema(schema: Schema, unrepresentable: "any" | "throw" = "any"): JsonObject | undefined {
   if (!isSchema(schema)) throw invalidOption({ where: "toJsonSchema", expected: "a schema", got: schema });

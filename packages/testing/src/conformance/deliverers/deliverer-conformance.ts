@@ -5,7 +5,7 @@ import type { DelivererPart, DelivererTest } from "./deliverer-test.ts";
 /** Tests for a deliverer, and the scenarios that are not run. */
 export interface DelivererConformance {
   readonly tests: readonly DelivererTest[];
-  /** One line for each scenario that is not run, with the reason. */
+  /** A line for each scenario that is not run, with the reason. */
   readonly notRun: readonly string[];
 }
 

@@ -70,7 +70,7 @@ export function createDelivererGraphs(folder: string, version: 1 | 2 = 1): reado
   return [calls, transfer, desk, pass];
 }
 
-/** Returns true when each effect of a name has begun under one key at most `times` times. */
+/** Returns true when each effect of a name has begun under the same key at most `times` times. */
 export function hasEffectAtMost(folder: string, name: string, times: number): boolean {
   const keys = new Map<string, number>();
   for (const { key } of listEffects(folder, name)) keys.set(key, (keys.get(key) ?? 0) + 1);

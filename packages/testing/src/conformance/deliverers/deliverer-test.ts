@@ -40,7 +40,7 @@ export interface DelivererUnderTest {
 /** Part of a deliverer that a test needs. */
 export type DelivererPart = "workers" | "kill" | "stop" | "advance" | "server";
 
-/** One test of the suite. */
+/** A test of the suite. */
 export interface DelivererTest {
   /** Id of the scenario: PA1 to PA22. */
   readonly id: string;

@@ -1,6 +1,7 @@
 /**
  * The inbox of an active run: messages sent to the run and not yet in its state. With a store, the inbox belongs to
- * the branch of the run, and any process may write to it; without a store, the inbox is a list in memory.
+ * the branch of the run, and any process may write to the inbox; without a store, the inbox is a list in memory. A
+ * buffer holds the messages of a handle until its run has started.
  */
 
 import { StatewrightError } from "../../../base/errors.ts";
@@ -43,7 +44,7 @@ export interface Inbox {
   /** Records the arrival of steering messages with these ids. */
   readonly notifyArrival: (ids: readonly string[]) => void;
   /**
-   * Returns a signal that aborts while a steering message is undelivered; all callers in one superstep share the
+   * Returns a signal that aborts while a steering message is undelivered; all callers in a single superstep share the
    * signal.
    */
   readonly getSteerSignal: () => AbortSignal;
@@ -82,7 +83,7 @@ export function createInbox(plan: Plan, world: World, location: InboxLocation | 
     steerController?.abort(createSteerReason());
   }
 
-  async function loadMessages(isLast: boolean): Promise<readonly QueuedMessage[]> {
+  async function loadMessages({ isLast }: { readonly isLast: boolean }): Promise<readonly QueuedMessage[]> {
     if (location === undefined) return queued;
     const { store, codec, thread, branch, arrivals } = location;
     const mayHaveMissed = isLast && store.local !== true;
@@ -114,7 +115,7 @@ export function createInbox(plan: Plan, world: World, location: InboxLocation | 
     mayHaveMessages: location === undefined ? () => queued.length > 0 : () => isConversation,
     listMessages: async (boundary) => {
       const knownIds = [...steerIds];
-      const found = await loadMessages(boundary === "last");
+      const found = await loadMessages({ isLast: boundary === "last" });
       // An arrival may be reported after the message was delivered.
       for (const id of knownIds) if (!found.some((message) => message.id === id)) steerIds.delete(id);
       for (const { id, kind } of found) if (kind === "steer") steerIds.add(id);

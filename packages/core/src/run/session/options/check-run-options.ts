@@ -1,4 +1,7 @@
-/** Validates the options of `run` and `resume` at runtime, for programs without types, before anything starts. */
+/**
+ * Validates the options of `run` and `resume` at runtime, for programs without types, before anything starts; and parses
+ * the breakpoints of a run.
+ */
 
 import { StatewrightError } from "../../../base/errors.ts";
 import { checkId } from "../../../base/ids.ts";

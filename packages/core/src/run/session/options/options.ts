@@ -39,14 +39,14 @@ export interface RunSettings extends ModelsOption {
   readonly relay?: Relay;
   /** Cancels the run when it fires. */
   readonly signal?: AbortSignal;
-  /** Maximum number of supersteps of one run, over all its resumes. Default 1,000. */
+  /** Maximum number of supersteps of a run, over all its resumes. Default 1,000. */
   readonly maxSteps?: number;
   /**
    * Enables partial results and progress text of tools. Default true; when false, `update` is undefined and
    * `progress` does nothing.
    */
   readonly toolUpdates?: boolean;
-  /** Maximum number of concurrent tasks of one superstep. Default: no limit. */
+  /** Maximum number of concurrent tasks of a superstep. Default: no limit. */
   readonly maxConcurrency?: number;
   /**
    * Effect of a task failure on sibling tasks: `finish` (default) lets them finish and saves their results, `abort`
@@ -146,8 +146,8 @@ export interface GraphCallOptions<Types extends GraphTypes> {
       readonly by?: string;
       /**
        * Idempotency key of the answers, unique in the thread. A second call with the same key and the same answers
-       * continues the run after a crash, and otherwise returns its outcome. A durable machine takes one event or one
-       * answer under a key, which is then a valid id: the event is taken once until the run has ended.
+       * continues the run after a crash, and otherwise returns its outcome. A durable machine takes a single event or
+       * one answer under a key, which is then a valid id: the event is taken once until the run has ended.
        */
       readonly key?: string;
     };
@@ -184,7 +184,7 @@ interface QueueOptions
   readonly debounce?: { readonly key: string; readonly ms: number };
   /**
    * Priority among the queued runs of all threads, an integer: engines start runs of a higher priority first. Inputs
-   * of one thread keep their order. Default 0.
+   * of a thread keep their order. Default 0.
    */
   readonly priority?: number;
 }

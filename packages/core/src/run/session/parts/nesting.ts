@@ -7,7 +7,7 @@ import type { ToolOutput } from "../../../tool/result.ts";
 export interface Nesting {
   /** Nodes and tools on the path to the inner graph, outermost first. */
   readonly path: readonly string[];
-  /** Namespace below the branch; distinguishes the calls of one node or tool. */
+  /** Namespace below the branch; distinguishes the calls of a node or tool. */
   readonly id: string;
   /** Prefix of interrupt ids: the tasks and calls on the path, each followed by a slash. */
   readonly idPrefix: string;

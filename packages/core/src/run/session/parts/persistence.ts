@@ -1,4 +1,7 @@
-/** Persistence of a session: the claim on the store, and the buffer of journal rows for the next commit. */
+/**
+ * Persistence of a session: the claim on the store, the buffer of journal rows for the next commit, and the `once`
+ * effects in progress.
+ */
 import { isStatewrightError, type StatewrightError, transientStoreCodes } from "../../../base/errors.ts";
 import type { World } from "../../../base/world.ts";
 import type { RunRow } from "../../../checkpoint/checkpoint.ts";
@@ -207,7 +210,7 @@ export type SessionWrite = Pick<
 >;
 
 /**
- * Commits all pending rows with `parts` in one store commit. A checkpoint leaves out task outcomes that it has
+ * Commits all pending rows with `parts` in a single store commit. A checkpoint leaves out task outcomes that it has
  * already reduced.
  */
 function writeCommit(saved: Persistence, parts: SessionWrite, onCommitted: (failure?: StatewrightError) => void): void {

@@ -1,10 +1,10 @@
-/** Changes of timer rows by a checkpoint: armed, fired or cancelled timers only. */
+/** Changes of timer rows: armed, fired or cancelled timers of a checkpoint, and the wake timer of a paused run. */
 import type { Control, PendingTimer, RunRow, RunStatus } from "../../../checkpoint/checkpoint.ts";
 import type { Commit } from "../../../checkpoint/store.ts";
 import { type TimerChange, wakeTimerId } from "../../../checkpoint/timer.ts";
 import { getTimerId } from "../../kernel/actor-tree.ts";
 
-/** Lists the timer changes from one checkpoint to the next; undefined control means no pending timers. */
+/** Lists the timer changes from a checkpoint to the next; undefined control means no pending timers. */
 export function listTimerChanges(
   before: Control | undefined,
   after: Control | undefined,

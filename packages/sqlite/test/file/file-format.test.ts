@@ -2,15 +2,15 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { change, listTables } from "./support/database-file.ts";
-import { createSuperstep, graph, saveCommit } from "./support/rows.ts";
-import { sqliteStore } from "./support/sqlite-store.ts";
-import { createFolder } from "./support/stores.ts";
+import { change, listTables } from "../support/database-file.ts";
+import { createSuperstep, graph, saveCommit } from "../support/rows.ts";
+import { sqliteStore } from "../support/sqlite-store.ts";
+import { createFolder } from "../support/stores.ts";
 
 const home = createFolder();
 afterAll(home.remove);
 
-const docs = join(import.meta.dirname, "../../../docs");
+const docs = join(import.meta.dirname, "../../../../docs");
 const page = readFileSync(join(docs, "file-format.md"), "utf8");
 
 test("the file format page lists exactly the tables and columns of the schema, with types and order", async () => {

@@ -1,8 +1,8 @@
 /** Tool results with the URL of a file instead of its content. */
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { type ContentBlock, defineTool } from "../../../src/index.ts";
-import { call, listToolAnswers, runToolLoop } from "../../support/tool-loop.ts";
+import { type ContentBlock, defineTool } from "../../../../src/index.ts";
+import { call, listToolAnswers, runToolLoop } from "../../../support/tool-loop.ts";
 
 async function answered(
   content: readonly unknown[],

@@ -3,10 +3,10 @@ import { join } from "node:path";
 import { sqliteStore } from "@statewright/sqlite";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { refuseOldNode } from "../src/driver/better-sqlite-driver.ts";
-import { refuseOldSqlite } from "../src/file/open-database.ts";
-import { createSuperstep, graph, readItems, saveCommit } from "./support/rows.ts";
-import { createFolder } from "./support/stores.ts";
+import { refuseOldNode } from "../../src/driver/better-sqlite-driver.ts";
+import { refuseOldSqlite } from "../../src/file/open-database.ts";
+import { createSuperstep, graph, readItems, saveCommit } from "../support/rows.ts";
+import { createFolder } from "../support/stores.ts";
 
 let home: ReturnType<typeof createFolder>;
 let file: string;
@@ -208,7 +208,7 @@ describe("opened files", () => {
 });
 
 test("no SQL text of the store is built from values [R2]", () => {
-  const folder = new URL("../src/", import.meta.url);
+  const folder = new URL("../../src/", import.meta.url);
   for (const name of readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((path) =>
     path.endsWith(".ts"),
   )) {

@@ -1,7 +1,7 @@
 /** Large results: stored complete, shown bounded and redacted, read by page, and reported when storing fails. */
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { computeArtifactKey, getArtifactHandle } from "../../../src/adapter.ts";
+import { computeArtifactKey, getArtifactHandle } from "../../../../src/adapter.ts";
 import {
   type ArtifactRef,
   type ArtifactStore,
@@ -16,8 +16,8 @@ import {
   type ToolMessage,
   type ToolOutput,
   type ToolSafety,
-} from "../../../src/index.ts";
-import { exportThread } from "../../../src/inspect.ts";
+} from "../../../../src/index.ts";
+import { exportThread } from "../../../../src/inspect.ts";
 import {
   type ChatResult,
   call,
@@ -29,7 +29,7 @@ import {
   listResults,
   listToolAnswers,
   runToolLoop,
-} from "../../support/tool-loop.ts";
+} from "../../../support/tool-loop.ts";
 
 const planted = "SECRET-4711";
 const replaceSecret = (text: string): string => text.replaceAll(planted, "[gone]");

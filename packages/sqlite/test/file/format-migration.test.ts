@@ -1,15 +1,15 @@
 import { copyFileSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { getCopyPath } from "../src/file/migrate.ts";
-import { openDatabase } from "../src/file/open-database.ts";
-import { migrations } from "../src/file/schema.ts";
-import { createRandom } from "./gates/seeded.ts";
-import { createSuperstep, graph, readItems, saveCommit } from "./support/rows.ts";
-import { runLimited } from "./support/run-limited.ts";
-import { createSecondFormat, secondSteps } from "./support/second-format.ts";
-import { sqliteStore } from "./support/sqlite-store.ts";
-import { createFolder } from "./support/stores.ts";
+import { getCopyPath } from "../../src/file/migrate.ts";
+import { openDatabase } from "../../src/file/open-database.ts";
+import { migrations } from "../../src/file/schema.ts";
+import { createRandom } from "../gates/seeded.ts";
+import { createSuperstep, graph, readItems, saveCommit } from "../support/rows.ts";
+import { runLimited } from "../support/run-limited.ts";
+import { createSecondFormat, secondSteps } from "../support/second-format.ts";
+import { sqliteStore } from "../support/sqlite-store.ts";
+import { createFolder } from "../support/stores.ts";
 
 let home: ReturnType<typeof createFolder>;
 let file: string;

@@ -3,9 +3,9 @@ import { statSync } from "node:fs";
 import { join } from "node:path";
 import { channel, defineGraph, defineState, END, run, START } from "@statewright/core";
 import { expect, test } from "vitest";
-import { createOpenSchema } from "./support/growing-graph.ts";
-import { sqliteStore } from "./support/sqlite-store.ts";
-import { createFolder } from "./support/stores.ts";
+import { createOpenSchema } from "../support/growing-graph.ts";
+import { sqliteStore } from "../support/sqlite-store.ts";
+import { createFolder } from "../support/stores.ts";
 
 test("a chat of 200 turns with two messages of 1 KB takes less than twice its JSON in the file [FX102]", async () => {
   const home = createFolder();

@@ -13,7 +13,7 @@ import {
   type ToolOutput,
   type ToolResult,
   type ToolReturn,
-} from "../../../src/index.ts";
+} from "../../../../src/index.ts";
 import {
   Chat,
   call,
@@ -26,8 +26,8 @@ import {
   listResults,
   listToolAnswers,
   runToolLoop,
-} from "../../support/tool-loop.ts";
-import { createVirtualWorld } from "../../support/virtual-world.ts";
+} from "../../../support/tool-loop.ts";
+import { createVirtualWorld } from "../../../support/virtual-world.ts";
 
 const anything = z.object({});
 

@@ -9,8 +9,8 @@ import {
   memoryStore,
   run,
   type ToolRuntime,
-} from "../../../src/index.ts";
-import { collectEvents, getFailure } from "../../support/failure.ts";
+} from "../../../../src/index.ts";
+import { collectEvents, getFailure } from "../../../support/failure.ts";
 import {
   call,
   createToolLoop,
@@ -22,8 +22,8 @@ import {
   listToolAnswers,
   runToolLoop,
   user,
-} from "../../support/tool-loop.ts";
-import { createVirtualWorld } from "../../support/virtual-world.ts";
+} from "../../../support/tool-loop.ts";
+import { createVirtualWorld } from "../../../support/virtual-world.ts";
 
 class Receipt {
   readonly total = 3;

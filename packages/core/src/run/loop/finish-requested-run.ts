@@ -2,21 +2,21 @@
  * Handles a request of a run at rest: ends or pauses the run without its graph, so that any process can do it. Finished
  * tasks stay in the journal, and the next input of the thread answers its pending tool calls.
  */
-import { isStatewrightError, StatewrightError, toErrorRecord } from "../base/errors.ts";
-import type { World } from "../base/world.ts";
-import type { RunRow } from "../checkpoint/checkpoint.ts";
-import type { GraphVersion } from "../checkpoint/export/thread-export.ts";
-import { canPause, isAtRestForRequest } from "../checkpoint/request-rules.ts";
-import { isUnfinishedRun } from "../checkpoint/rules.ts";
-import type { RunRequest } from "../checkpoint/run-request.ts";
-import type { Claim, Commit, Store } from "../checkpoint/store.ts";
-import type { TimerChange, TimerRow } from "../checkpoint/timer.ts";
-import { type Codec, encodeWrapper } from "../state/codec.ts";
-import { describeRequest } from "./session/check-requests.ts";
-import type { DurableEventBody } from "./session/durable-event.ts";
-import { awaitDurable } from "./session/parts/persistence.ts";
-import { addWakeTimer } from "./session/timers/timer-rows.ts";
-import { release } from "./task/open-session.ts";
+import { isStatewrightError, StatewrightError, toErrorRecord } from "../../base/errors.ts";
+import type { World } from "../../base/world.ts";
+import type { RunRow } from "../../checkpoint/checkpoint.ts";
+import type { GraphVersion } from "../../checkpoint/export/thread-export.ts";
+import { canPause, isAtRestForRequest } from "../../checkpoint/request-rules.ts";
+import { isUnfinishedRun } from "../../checkpoint/rules.ts";
+import type { RunRequest } from "../../checkpoint/run-request.ts";
+import type { Claim, Commit, Store } from "../../checkpoint/store.ts";
+import type { TimerChange, TimerRow } from "../../checkpoint/timer.ts";
+import { type Codec, encodeWrapper } from "../../state/codec.ts";
+import { describeRequest } from "../session/check-requests.ts";
+import type { DurableEventBody } from "../session/durable-event.ts";
+import { awaitDurable } from "../session/parts/persistence.ts";
+import { addWakeTimer } from "../session/timers/timer-rows.ts";
+import { release } from "../task/open-session.ts";
 
 /** Thread with requests. */
 export interface RequestedThread {
