@@ -152,7 +152,7 @@ async function runPrepareStep(
 export type TurnCallBuilder = (state: Conversation, context: unknown, prepared: PreparedStep | undefined) => ModelCall;
 
 /** Creates the builder of a model node's calls. Throws `invalid_option` for unknown tools in the options. */
-export function createTurnCallBuilder(
+function createTurnCallBuilder(
   options: NormalizedModelOptions,
   tools: ToolRegistry<Conversation>,
   output: AgentOutput | undefined,
@@ -206,7 +206,7 @@ function holds({ every }: ForcedChoice, messages: readonly Message[]): boolean {
 }
 
 /** Creates the check for the end of an agent after an answer of its model. */
-export function createAnswerEndCheck(output: AgentOutput | undefined): (state: Conversation) => AgentEnd | undefined {
+function createAnswerEndCheck(output: AgentOutput | undefined): (state: Conversation) => AgentEnd | undefined {
   return ({ messages }) =>
     isAnswered(messages) && (output === undefined || isOutputSatisfied(output, messages))
       ? getAgentEnd(messages)
@@ -270,7 +270,7 @@ function createToolFilter(
  * Adds the output request to a model call: natively by the provider, or as a final call in addition to the selected
  * tools.
  */
-export function addOutputRequest(output: AgentOutput, strategy: "native" | "tool", call: ModelCall): ModelCall {
+function addOutputRequest(output: AgentOutput, strategy: "native" | "tool", call: ModelCall): ModelCall {
   if (strategy === "native") return { ...call, request: { ...call.request, output: output.native } };
   const outputMiddleware: Middleware = {
     name: "output",

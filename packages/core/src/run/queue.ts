@@ -692,7 +692,7 @@ export function leaveQueue(store: Store, run: RunRow): void {
  * Calls `work` unless the run has a request. A run that continues is cancelled or paused without running a node; a run
  * that starts stops before its first node.
  */
-export async function startUnlessRequested(
+async function startUnlessRequested(
   session: Session,
   saved: Persistence,
   work: () => Promise<RunResult<State>>,

@@ -323,7 +323,7 @@ interface RecordEntryOptions {
  * Journals an entry in the graph that declares the channel; `saved` belongs to the active graph. An entry in a
  * parent graph becomes durable no later than the recorded effect: a lost entry is repeated under the same key.
  */
-export function recordEntry(
+function recordEntry(
   saved: Persistence | undefined,
   position: Position,
   { write }: LedgerEntry,
@@ -339,7 +339,7 @@ export function recordEntry(
 const taskSuffix: string = getAuxiliaryTaskId("", "ledger");
 
 /** Loads the entries of the current superstep from the journal. */
-export function loadEntries({ step, plan }: Position, { saved }: Journal): Map<string, LedgerEntry> {
+function loadEntries({ step, plan }: Position, { saved }: Journal): Map<string, LedgerEntry> {
   const entered = new Map<string, LedgerEntry>();
   if (saved === undefined) return entered;
   for (const row of saved.rows.values()) {

@@ -251,7 +251,7 @@ export interface ModelWire {
  * Creates the wire format of a request: removes run-internal message fields, and renames tools to the provider's
  * aliases.
  */
-export function createWire(plan: Plan, model: Model, request: ModelRequest): ModelWire {
+function createWire(plan: Plan, model: Model, request: ModelRequest): ModelWire {
   const sent = stripImages(model, toSentRequest(request));
   const aliases = collectAliases(plan, model);
   if (aliases === undefined) return { request: sent, toCanonicalName: keepUnchanged, convertReply: keepUnchanged };

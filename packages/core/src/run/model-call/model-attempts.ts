@@ -435,7 +435,7 @@ export function findPreviousAttempts(position: Position, records: Journal, task:
 }
 
 /** Remembers the failed attempts of a call, with their usage. */
-export function rememberFailedAttempts(
+function rememberFailedAttempts(
   position: Position,
   journal: Journal,
   task: Task,
@@ -446,7 +446,7 @@ export function rememberFailedAttempts(
 }
 
 /** Forgets the failed attempts: the completed message contains them. */
-export function forgetFailedAttempts(position: Position, journal: Journal, task: Task, key: string): void {
+function forgetFailedAttempts(position: Position, journal: Journal, task: Task, key: string): void {
   attemptsBySession.get(journal)?.delete(toJournalKey(position.step, task.id, key));
 }
 
@@ -454,7 +454,7 @@ export function forgetFailedAttempts(position: Position, journal: Journal, task:
  * Journals the ids of all requested models, including the next model, before its request is sent, so that a crash
  * hides no request. The first request needs no write: the row of the call itself is written concurrently.
  */
-export function recordRequestedModels(
+function recordRequestedModels(
   session: Pick<Session, "position" | "journal" | "signals">,
   task: Task,
   key: string,

@@ -242,7 +242,7 @@ function isPartOfToolCall(message: Message): boolean {
 }
 
 /** Assigns new ids to inbox messages whose ids occur in the conversation or in another inbox message. */
-export function assignNewIds(
+function assignNewIds(
   known: readonly Message[],
   inboxMessages: readonly QueuedMessage[],
   branch: string,

@@ -357,7 +357,7 @@ interface ProgressState {
 const progressStates: WeakMap<ToolCallContext, ProgressState> = new WeakMap();
 
 /** Redacts a line of progress. Returns the lines to emit; text withheld from the previous line comes first. */
-export function redactLines(call: ToolCallContext, text: string): readonly string[] {
+function redactLines(call: ToolCallContext, text: string): readonly string[] {
   const secrets = call.env.redactor.listSecrets();
   if (secrets.length === 0 || text === "") return [text];
   const state = getProgressState(call);
@@ -367,7 +367,7 @@ export function redactLines(call: ToolCallContext, text: string): readonly strin
 }
 
 /** Redacts the payload of a custom tool event. String payloads under the same name count as chunks of the same text. */
-export function redactPayload(call: ToolCallContext, name: string, payload: Json): Json {
+function redactPayload(call: ToolCallContext, name: string, payload: Json): Json {
   const { redactor } = call.env;
   const secrets = redactor.listSecrets();
   if (secrets.length === 0 || typeof payload !== "string") return redactor.redact(payload);
@@ -380,7 +380,7 @@ export function redactPayload(call: ToolCallContext, name: string, payload: Json
 const nothingWithheld: ReturnType<typeof flushWithheld> = { line: "", events: new Map() };
 
 /** Returns and clears the text withheld until the end: of the last progress line, and of events by name. */
-export function flushWithheld(call: ToolCallContext): {
+function flushWithheld(call: ToolCallContext): {
   readonly line: string;
   readonly events: ReadonlyMap<string, string>;
 } {
@@ -397,7 +397,7 @@ export function flushWithheld(call: ToolCallContext): {
  * Redacts a partial result. Each partial result is independent: withheld text reappears in the next partial result or
  * in the final result.
  */
-export function redactPartial(call: ToolCallContext, partial: ToolOutput): ToolOutput {
+function redactPartial(call: ToolCallContext, partial: ToolOutput): ToolOutput {
   const { redactor } = call.env;
   const secrets = redactor.listSecrets();
   if (secrets.length === 0) return partial;

@@ -132,7 +132,7 @@ const maxReported = 100;
 const noUnexpectedArgs: UnexpectedArgs = Object.freeze({ unknown: Object.freeze([]), nulls: Object.freeze([]) });
 
 /** Finds unexpected arguments at every depth. */
-export function findUnexpectedArgs(schema: JsonObject, args: unknown): UnexpectedArgs {
+function findUnexpectedArgs(schema: JsonObject, args: unknown): UnexpectedArgs {
   const found: Findings = { unknown: [], nulls: [], cache: new Map() };
   getVisitor(schema, schema)?.(args, undefined, undefined, found);
   if (found.unknown.length === 0 && found.nulls.length === 0) return noUnexpectedArgs;
