@@ -37,7 +37,7 @@ export interface FetchOptions {
   readonly signal?: AbortSignal;
   /** Callback with the total number of bytes received so far, on each chunk. */
   readonly onBytes?: (total: number) => void;
-  /** Clock, random source and log. Default: those of the system. */
+  /** Clock, random source and log. Default: the system world. */
   readonly world?: World;
 }
 

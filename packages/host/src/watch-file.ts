@@ -10,7 +10,7 @@ export interface WatchOptions {
   readonly onChange: () => void;
   /** Called when the file can no longer be watched. */
   readonly onEnd: (error: HostError) => void;
-  /** Clock, random source and log. Default: those of the system. */
+  /** Clock, random source and log. Default: the system world. */
   readonly world: Pick<World, "schedule">;
   /**
    * Milliseconds between the first file event and `onChange`, because a single change causes several events. Default:

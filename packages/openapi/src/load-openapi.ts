@@ -91,7 +91,7 @@ export interface OpenApiOptions extends Pick<FetchOptions, "allowPrivate" | "all
   readonly onUnsupported?: "refuse" | "skip";
   /** Expected `digest` of the document. A different digest throws `invalid_option`. */
   readonly pin?: string;
-  /** Clock, random source and log. Default: those of the system. */
+  /** Clock, random source and log. Default: the system world. */
   readonly world?: World;
 }
 

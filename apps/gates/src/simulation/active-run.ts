@@ -28,6 +28,9 @@ export interface RunContext {
   readonly trace: (line: string) => void;
 }
 
+/** Beginning of the reason of a request from another process. */
+export const requestReason = "the simulation requests";
+
 /** End of a run: the result, or the error of its promise. */
 type RunEnd = { readonly result: RunResult<unknown> | undefined } | { readonly error: unknown };
 
@@ -107,7 +110,9 @@ export class ActiveRun {
     );
     const durableAnswers = new Set(invariants.listAnswered(branch));
     const missingAnswers = Object.keys(answers).filter((id) => !durableAnswers.has(id));
-    if (missingAnswers.length > 0 && result.status !== "paused")
+    // A request that another process posted before ends the run, or pauses it, in place of the answers.
+    const isRequested = result.status === "cancelled" && result.reason.startsWith(requestReason);
+    if (missingAnswers.length > 0 && result.status !== "paused" && !isRequested)
       invariants.addViolation(
         "I8",
         `the answers to ${missingAnswers.join(" and ")} were accepted, and are not durable`,

@@ -1,7 +1,7 @@
 /** Execution of one simulation: a thread, its processes one after another, and the faults injected into them. */
 import { getState, isStatewrightError } from "@statewright/core";
 import type { Chance } from "@statewright/testing";
-import { ActiveRun, type AnswerKind, findNewestRun, type ProgramProcess } from "./active-run.ts";
+import { ActiveRun, type AnswerKind, findNewestRun, type ProgramProcess, requestReason } from "./active-run.ts";
 import { createLedger, type ExternalWorld, type Ledger } from "./external-world.ts";
 import type { Fault, FaultKind, PlannedFault } from "./faults.ts";
 import { Invariants } from "./invariants/invariants.ts";
@@ -253,7 +253,7 @@ export class Simulation {
 
   /** Adds a request of the run of the branch; before the first commit there is none. */
   #request(kind: "cancel" | "pause"): void {
-    const reason = `the simulation requests a ${kind}`;
+    const reason = `${requestReason} a ${kind}`;
     const id = `request-${this.#scheduler.ticks}`;
     const write = { thread: simulatedThread, branch: this.#branch, id, kind, reason, at: this.#scheduler.ticks };
     this.#stores

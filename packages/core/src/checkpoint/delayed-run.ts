@@ -29,8 +29,8 @@ export function replaceDelayedRun(delayed: RunRow, run: Omit<RunRow, "thread" | 
 }
 
 /**
- * Returns the row of a delayed run that leaves its delay at `at`: queued since its start time, with the run that it
- * pre-empts; or cancelled, when it must not wait behind other work.
+ * Returns the row of a delayed run that ends the delay at `at`: queued since the start time, with the pre-empted run; or
+ * cancelled, when the run must not wait behind other work.
  */
 export function releaseDelayedRun(
   { startAt, onBusy, debounceKey: _, ...run }: RunRow,

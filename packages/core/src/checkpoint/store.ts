@@ -645,8 +645,9 @@ export interface Store {
   /** Interrupts of a branch, answered and open, oldest first. */
   interrupts(thread: string, branch: string): Promise<readonly InterruptRow[]>;
   /**
-   * Open interrupts over all threads, newest first, whatever the status of the run: an interrupt is open until it is
-   * answered or expires, its superstep ends, its run is done or cancelled, or its run waits without it.
+   * Open interrupts over all threads, newest first, whatever the status of the run: an interrupt is open until the
+   * answer or the expiry, until the superstep ends, the run is done or cancelled, or the run waits for other interrupts
+   * only.
    */
   openInterrupts(filter?: OpenInterruptFilter): Promise<readonly OpenInterruptRow[]>;
   /** Claimable runs of a kind. Each page is an index look-up, independent of the size of the store. */

@@ -23,7 +23,7 @@ export interface CheckAnswerOptions {
   readonly interrupt: string;
   /** Answer to check: plain JSON. */
   readonly value: unknown;
-  /** Clock, random source and log. Default: those of the system. */
+  /** Clock, random source and log. Default: the system world. */
   readonly world?: World;
   /** Codec of values other than plain data, as in the run. Default: plain data and built-in types. */
   readonly codec?: Codec;

@@ -9,7 +9,7 @@ import { checkStoreOption, checkWorldOption } from "../run/session/options/check
 export interface CreateThreadOptions extends Omit<ThreadWrite, "thread" | "at" | "keySalt"> {
   /** Id of the thread. Default: a random id. */
   readonly thread?: string | undefined;
-  /** Clock and random source. Default: those of the system. */
+  /** Clock and random source. Default: the system world. */
   readonly world?: World | undefined;
 }
 

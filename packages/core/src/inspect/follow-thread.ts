@@ -1,8 +1,7 @@
 /**
- * Follows a thread: durable events from the store, and transient events from a relay, joined in the order of their
- * publisher. Each frame states the newest durable event before it, so the follower yields exactly those durable events
- * first. When it has read further than its publisher reports, it folds frames until both meet, and then yields a
- * snapshot.
+ * Follows a thread: durable events from the store, and transient events from a relay, joined in the order of the
+ * publisher. Each frame states the newest durable event before the frame, so the follower yields exactly these durable
+ * events first. A follower ahead of the publisher folds frames until both meet, and then yields a snapshot.
  */
 import { toErrorRecord } from "../base/errors.ts";
 import type { World } from "../base/world.ts";

@@ -26,7 +26,7 @@ export interface WaitingInterrupt extends OpenInterrupt, WithCursor {
 export interface ListInterruptsOptions extends Omit<OpenInterruptFilter, "at" | "before"> {
   /** Last row of the previous page, or the `cursor` of that row. */
   readonly before?: string | Pick<OpenInterruptRow, "position"> | undefined;
-  /** Clock, random source and log. Default: those of the system. */
+  /** Clock, random source and log. Default: the system world. */
   readonly world?: World;
   /** Codec of values other than plain data, as in the run. Default: plain data and built-in types. */
   readonly codec?: Codec;

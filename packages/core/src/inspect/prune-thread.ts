@@ -17,7 +17,7 @@ export interface PruneOptions {
   readonly keepLast?: number;
   /** Retains checkpoints younger than this age in milliseconds. */
   readonly olderThanMs?: number;
-  /** Clock, random source and log. Default: those of the system. */
+  /** Clock, random source and log. Default: the system world. */
   readonly world?: World;
   /** Codec of the stored values, to merge deltas. */
   readonly codec?: Codec;

@@ -46,7 +46,7 @@ export interface StreamEventsOptions {
   readonly relay?: Relay;
   /** Poll interval in milliseconds while no event is new. Default 200. */
   readonly everyMs?: number;
-  /** Clock, random source and log. Default: those of the system. */
+  /** Clock, random source and log. Default: the system world. */
   readonly world?: World;
   /** Codec of values other than plain data, as in the run. Default: plain data and built-in types. */
   readonly codec?: Codec;
@@ -67,14 +67,14 @@ const optionKeys = listOptionNames<StreamEventsOptions>({
 
 /**
  * Streams the durable events of a thread in the order of their sequence numbers, without gaps (rule E58): a reader
- * that passes the last sequence number misses no event. In place of events that `pruneThread` removed comes one event
- * `events.pruned` with their numbers, in every view.
+ * that passes the last sequence number misses no event. In place of events that `pruneThread` removed comes an event
+ * `events.pruned` with the removed numbers, in every view.
  *
  * With `follow`, also the transient events of runs within reach of the relay: after the durable events above `after`
- * comes one event `snapshot` with what is open in the run at work, then new events as they come. A `snapshot` comes
- * again after a gap. A reader that drops its open messages at `snapshot` shows every word once. A transient event
+ * comes an event `snapshot` with the open messages of the run at work, then new events. A `snapshot` comes again after a
+ * gap. A reader that drops open messages at `snapshot` shows every word once. A transient event
  * repeats the number of the newest durable event, so that `after: event.seq` continues after any event. Without a
- * reachable relay, text arrives with its commit. Throws `unknown_thread`, `unknown_branch`.
+ * reachable relay, text arrives with the commit. Throws `unknown_thread`, `unknown_branch`.
  *
  * @example
  * for await (const { seq, type } of streamEvents({ store, thread: "t1", branch: "main" })) console.log(seq, type);

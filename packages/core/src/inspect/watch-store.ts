@@ -11,7 +11,7 @@ export interface WatchStoreOptions {
   readonly signal: AbortSignal;
   /** Time between two reads of a store without hints, in milliseconds. Default 1,000. */
   readonly pollMs?: number;
-  /** Clock and log. Default: those of the system. */
+  /** Clock and log. Default: the system world. */
   readonly world?: World;
 }
 

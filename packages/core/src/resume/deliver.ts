@@ -17,11 +17,11 @@ import { checkServing, type ServingOptions, servingNames } from "./serving.ts";
 
 /**
  * Does the work of one delivery: a run, answers, messages, a cancel, due timers, or the continuation of a thread.
- * Idempotent by `key`, and safe to call again after any death of the process: a known key continues what its first
- * delivery began, or gives its outcome. Works on the thread until the run ends or rests, or until a limit; `hasMore` asks for another
- * delivery. Deliveries of a thread in one process run one after the other, except messages and cancels.
+ * Idempotent by `key`, and safe to call again after any death of the process: a known key continues the work of the first
+ * delivery, or gives the outcome. Works on the thread until the run ends or rests, or until a limit; `hasMore` asks for
+ * another delivery. Deliveries of a thread in a process run in sequence, except messages and cancels.
  *
- * Errors of the delivery and of its run are values. Throws the errors of the store (`store_*`, `fenced`, `missing_key`),
+ * Errors of the delivery and of the run are values. Throws the errors of the store (`store_*`, `fenced`, `missing_key`),
  * after which the delivery is delivered again, and `invalid_option` for invalid serving options.
  *
  * @example

@@ -47,7 +47,7 @@ export interface ForkOptions<Types extends GraphTypes> {
   readonly moveHead?: boolean;
   /** State update of the branch, in the form of a node's return value. */
   readonly update?: Types["update"];
-  /** Clock, random source and log. Default: those of the system. */
+  /** Clock, random source and log. Default: the system world. */
   readonly world?: World;
   /** Codec of values other than plain data, as in the run. Default: plain data and built-in types. */
   readonly codec?: Codec;

@@ -1,6 +1,6 @@
 /**
- * Runs of an engine that their store paused, because its disk was full, its file locked or its server unreachable. The
- * engine resumes them until they continue, with growing delays.
+ * Runs of an engine that the store paused, because the disk was full, the file locked or the server unreachable. The
+ * engine resumes these runs until the runs continue, with growing delays.
  */
 import { transientStoreCodes } from "../base/errors.ts";
 import { isPlainObject } from "../base/json.ts";

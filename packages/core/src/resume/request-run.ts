@@ -27,7 +27,7 @@ export interface RequestRunOptions {
   readonly by?: string | undefined;
   /** Idempotency key in the thread: a repeated call with the key changes nothing, also after the run has ended. */
   readonly key?: string | undefined;
-  /** Clock, random source and log. Default: those of the system. */
+  /** Clock, random source and log. Default: the system world. */
   readonly world?: World | undefined;
   /** Codec of values other than plain data, as in the run. Default: plain data and built-in types. */
   readonly codec?: Codec | undefined;

@@ -1,4 +1,4 @@
-/** Runs at rest with a request: any serving process ends or pauses them, also those of graphs that it does not have. */
+/** Runs at rest with a request: any serving process ends or pauses such runs, also runs of unknown graphs. */
 import { toErrorRecord } from "../base/errors.ts";
 import type { RunRow } from "../checkpoint/checkpoint.ts";
 import { finishRequestedRun } from "../run/loop/finish-requested-run.ts";
@@ -9,7 +9,7 @@ import type { ServingOptions } from "./serving.ts";
 const pageSize = 500;
 
 /**
- * Handles the requests of all runs at rest, except those of skipped threads, thread by thread. A failure is
+ * Handles the requests of all runs at rest, except requests of skipped threads, thread by thread. A failure is
  * logged; the next scan tries again.
  */
 export async function finishRequestedRuns(

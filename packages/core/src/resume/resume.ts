@@ -30,8 +30,8 @@ import { findRepeatedOutcome, findRunOutcome } from "./repeated-answers.ts";
  * finished thread is unchanged. Overdue interrupts expire before answers are applied. Answers for a durable machine at
  * work, in any process, are delivered to its run, and the result has the status `delivered`. Throws `missing_store`
  * without a store and `invalid_id` for an invalid thread id. With `key`, a second call with the same answers is not
- * refused: it continues the run after a crash, and otherwise returns its outcome. Under a key, a durable machine takes
- * a single event or answer, and the key is its id. `result` rejects with `unknown_thread`, `thread_busy`,
+ * refused: the call continues the run after a crash, and otherwise returns the outcome. Under a key, a durable machine
+ * takes a single event or answer, with the key as id. `result` rejects with `unknown_thread`, `thread_busy`,
  * `unknown_interrupt`, `ambiguous_answer`, `already_answered`, `interrupt_expired`, `invalid_answer`, `event_refused`,
  * or the error that fails the run.
  */

@@ -49,7 +49,7 @@ export interface ServingOptions extends ModelsOption {
    * relay of the store in this process.
    */
   readonly relay?: Relay;
-  /** Clock, random source and log. Default: those of the system. */
+  /** Clock, random source and log. Default: the system world. */
   readonly world?: World;
   /** Codec of values other than plain data, as in the run. Default: plain data and built-in types. */
   readonly codec?: Codec;

@@ -28,7 +28,7 @@ export interface SteerOptions {
   readonly input: InboxInput;
   /** `steer` (default) delivers at the next boundary, `followUp` when the run would otherwise end. */
   readonly kind?: ConversationMessageKind;
-  /** Clock, random source and log. Default: those of the system. */
+  /** Clock, random source and log. Default: the system world. */
   readonly world?: World;
   /** Codec of values other than plain data, as in the run. Default: plain data and built-in types. */
   readonly codec?: Codec;

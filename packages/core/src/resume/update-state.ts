@@ -69,7 +69,7 @@ export type UpdateOptions<Types extends GraphTypes> = {
   readonly thread: string;
   /** Branch of the thread. Default: the head branch. */
   readonly branch?: string;
-  /** Clock, random source and log. Default: those of the system. */
+  /** Clock, random source and log. Default: the system world. */
   readonly world?: World;
   /** Codec of values other than plain data, as in the run. Default: plain data and built-in types. */
   readonly codec?: Codec;

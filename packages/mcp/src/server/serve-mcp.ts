@@ -50,7 +50,7 @@ export type ServeMcpOptions<Context> = {
   readonly store?: Store;
   /** Limits of messages and requests. Default: those of `McpLimits`. */
   readonly limits?: Partial<McpLimits>;
-  /** Clock, random source and log. Default: those of the system. */
+  /** Clock, random source and log. Default: the system world. */
   readonly world?: World;
 } & (unknown extends Context ? { readonly context?: PerCaller<unknown> } : { readonly context: PerCaller<Context> });
 

@@ -1,15 +1,14 @@
 /**
- * Liveness of owners: every store that owns threads holds an exclusive lock on its own small file next to the
- * database.
+ * Liveness of owners: every store that owns threads holds an exclusive lock on a small file next to the database.
  *
  * The kernel releases the lock when the process dies, in any way, and keeps it while the process is suspended. So an
  * owner with an available lock is dead, independent of any clock. Owner ids are never reused in a file. A deleted
- * file proves nothing: its owner is dead only if its process certainly is.
+ * file proves nothing: the owner is dead only if the process is certainly dead.
  *
- * Rows of owners change inside write transactions: no owner is visible between the insert of its row and its lock. The
- * question whether an owner lives is asked outside: it reads files, and no other process waits for the answer. Dead is
- * final. Two processes that test the same lock at the same moment may both find it held, and take a dead owner for
- * alive until they ask again.
+ * Rows of owners change inside write transactions: no owner is visible between the insert of the row and the lock.
+ * Liveness is tested outside of transactions: the test reads files, and no other process waits for the result. Dead is
+ * final. Two processes that test the same lock at the same moment may both find the lock held, and take a dead owner for
+ * alive until the next test.
  */
 import { statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";

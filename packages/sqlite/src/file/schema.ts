@@ -2,17 +2,17 @@
  * Schema of the file. Rows reference each other by small integers; long names are stored once. Value columns contain
  * JSON.
  *
- * Tables written in every superstep have no index: the key of a checkpoint consists of its branch and its id, the key
- * of a delta of its channel (of a branch) and its checkpoint, with 24 bits for the id. So a state, a page of
+ * Tables written in every superstep have no index: the key of a checkpoint consists of branch and id, the key of a
+ * delta of channel (of a branch) and checkpoint, with 24 bits for the id. So a state, a page of
  * history and the head of a branch are key ranges.
  *
  * Child namespaces are rows of `branches`, and a thread can have very many. So a partial index lists the branches
  * without child namespaces, and a separate table finds a checkpoint of a child namespace by thread and id.
  *
- * Branches, events and artifacts do not reference their thread as a foreign key: a deleted thread loses its row first,
- * and its history in pieces afterwards.
+ * Branches, events and artifacts do not reference their thread as a foreign key: the row of a deleted thread is
+ * removed first, and the history in pieces afterwards.
  *
- * For a pruned range of a branch, an anchor contains the key and hash of its last checkpoint, the start of the
+ * For a pruned range of a branch, an anchor contains the key and hash of the last checkpoint, the start of the
  * remaining chain, and the hash of the remaining deltas.
  *
  * A migration is a list of statements, each exactly as stored in `sqlite_master`: a file with a different schema is

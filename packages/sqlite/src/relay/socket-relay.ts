@@ -21,7 +21,7 @@ import { getRelayPlace, openRelayFolder, type RelayFolder } from "./relay-folder
 export interface SocketRelayOptions {
   /** Codec of values other than plain data, as in the runs. Default: plain data and built-in types. */
   readonly codec?: Codec;
-  /** Timers and log. Default: those of the system. */
+  /** Timers and log. Default: the system world. */
   readonly world?: World;
 }
 

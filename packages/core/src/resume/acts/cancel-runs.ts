@@ -21,7 +21,7 @@ export interface CancelRunsOptions extends BulkOptions {
   readonly reason?: string | undefined;
   /** Author of the requests, such as the id of a user. */
   readonly by?: string | undefined;
-  /** Clock, random source and log. Default: those of the system. */
+  /** Clock, random source and log. Default: the system world. */
   readonly world?: World | undefined;
   /** Codec of values other than plain data, as in the runs. Default: plain data and built-in types. */
   readonly codec?: Codec | undefined;

@@ -21,7 +21,7 @@ export interface ListSchedulesOptions extends Pick<ScheduleFilter, "tenant" | "o
 
 /** Options of the calls that change a schedule. */
 export interface ScheduleCallOptions {
-  /** Clock and random source. Default: those of the system. */
+  /** Clock and random source. Default: the system world. */
   readonly world?: World;
 }
 

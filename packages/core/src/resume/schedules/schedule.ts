@@ -81,7 +81,7 @@ interface ScheduleSettings<Types extends GraphTypes> {
   readonly missed?: MissedSlots;
   /** Time of the last possible slot, as a date or in milliseconds since the epoch. Default: none. */
   readonly until?: Date | number;
-  /** Clock, random source and log. Default: those of the system. */
+  /** Clock, random source and log. Default: the system world. */
   readonly world?: World;
   /** Codec of values other than plain data, as in the run. Default: plain data and built-in types. */
   readonly codec?: Codec;

@@ -1,9 +1,9 @@
 /**
- * The long-term store inside a run. Changes of a task wait with its outcome and are committed in the transaction of
- * the superstep that includes the outcome, or never. Until then, only the task itself reads its changes.
+ * The long-term store inside a run. Changes of a task wait with the outcome of the task and are committed in the
+ * transaction of the superstep that includes the outcome, or never. Until then, only the task itself reads the changes.
  *
- * Tool calls and recorded steps are not repeated when their task is repeated: their changes are journaled next to
- * their outcome, in a row that is deleted when the superstep is committed.
+ * Tool calls and recorded steps are not repeated when a task is repeated: the changes of a call are journaled next to
+ * the outcome of the call, in a row that is deleted when the superstep is committed.
  */
 
 import { StatewrightError } from "../../base/errors.ts";

@@ -1,6 +1,6 @@
 /**
- * A nested graph run: the graph of a subgraph node or of a tool call. It runs in the run of its parent graph, under
- * the same claim, with its own machine and a child namespace of the branch. An interrupted call continues at its last
+ * A nested graph run: the graph of a subgraph node or of a tool call. The nested graph runs in the run of the
+ * parent graph, under the same claim, with a machine of its own and a child namespace of the branch. An interrupted call continues at its last
  * checkpoint.
  */
 

@@ -1,8 +1,8 @@
 /**
  * Starts of `once` tool calls that are committed with the superstep that decided the calls.
  *
- * A call that begins as soon as its superstep is durable needs no commit for its start. Calls that may wait first, for a
- * hook, an approval, a lock, an injected value or another call, commit their start when they begin.
+ * A call that begins as soon as the superstep is durable needs no commit for the start. A call that may wait first, for a
+ * hook, an approval, a lock, an injected value or another call, commits the start when the call begins.
  */
 import type { Task } from "../../checkpoint/checkpoint.ts";
 import { isFinalCall } from "../../compile/kinds/tools.ts";

@@ -1,7 +1,7 @@
 /**
  * The inbox of an active run: messages sent to the run and not yet in its state. With a store, the inbox belongs to
  * the branch of the run, and any process may write to the inbox; without a store, the inbox is a list in memory. A
- * buffer holds the messages of a handle until its run has started.
+ * buffer holds the messages of a handle until the run has started.
  */
 
 import { StatewrightError } from "../../../base/errors.ts";
