@@ -109,7 +109,7 @@ export function createClaimScanner(parts: ClaimScannerParts): PendingWorkScanner
   async function claimListed(kind: "notified" | "incompatible", accept: Accept): Promise<void> {
     const page = await readNextPage(kind);
     const served = page.filter((run) => findClaimingGraph(all, run) !== undefined && !skipped.has(toRunKey(run)));
-    const found = kind === "incompatible" ? served : await filterDeliverable(store, getCodec(options), served);
+    const found = kind === "incompatible" ? served : await filterDeliverable(store, getCodec(options), served, world);
     if (found.length === 0) return;
     const keys = new Set(found.map(toRunKey));
     await claim([kind], { served: all, limit: found.length, isIncluded: (key) => keys.has(key), accept });

@@ -88,7 +88,7 @@ export function createPendingWorkScanner(parts: ScannerParts): PendingWorkScanne
     const { queued, orphaned, parked, notified, more } = await finder.next();
     scanner.hasMore = more;
     const due = [...(await dueTimers.listRuns()), ...(await listHalted())];
-    const deliverable = await filterDeliverable(store, getCodec(options), notified);
+    const deliverable = await filterDeliverable(store, getCodec(options), notified, world);
     for (const row of [...queued, ...orphaned, ...parked, ...deliverable, ...due]) foundRuns.add(toRunKey(row));
     if (!more) {
       loggedRuns = new Set([...loggedRuns].filter((key) => foundRuns.has(key)));
