@@ -74,7 +74,7 @@ type Starter = (caller: CallerWithStore) => Promise<RunHandle<unknown> | undefin
 export function createPendingWorkScanner(parts: ScannerParts): PendingWorkScanner {
   const { options, host, world, isClaimed, listHalted, track } = parts;
   const { store, parkAfter, graphs } = options;
-  const finder = createScanner(store);
+  const finder = createScanner(store, world);
   const dueTimers = createDueTimers({ store, world, graphs: listClaimingGraphs(graphs) });
   /** Runs logged as skipped: one log entry per run while the run is found. */
   let loggedRuns = new Set<string>();
