@@ -173,11 +173,15 @@ test("a damaged run with a due timer does not keep an engine from the timers and
   change(file, (db) =>
     db.exec("UPDATE runs SET attempt = 7 WHERE thread = (SELECT key FROM threads WHERE id = 'bad')"),
   );
-  const ended = new Promise<unknown>((resolve) => {
-    const host = engine({ store, graphs: [ask], world, onRun: ({ thread, result }) => resolve([thread, result]) });
-    void host.start().catch(resolve);
+  let report: (run: { readonly thread: string }) => void = () => undefined;
+  const started = new Promise<{ readonly thread: string }>((resolve) => {
+    report = resolve;
   });
-  expect(await ended).toEqual(["sound", expect.anything()]);
+  const host = engine({ store, graphs: [ask], world, onRun: (each) => report(each) });
+  await host.start();
+  expect((await started).thread).toBe("sound");
+  expect(lines).toContain("a damaged thread is skipped");
+  await host.stop();
 });
 
 test("a store that only reads lists schedules and delayed runs, and refuses their writes [Y7, Y8]", async () => {
