@@ -43,7 +43,7 @@ export function createClaimScanner(parts: ClaimScannerParts): PendingWorkScanner
   const unbounded = all.filter((each) => !bounded.includes(each));
   const skipped = createSkippedRuns(world);
   const dueTimers = createDueTimers({ store, world, graphs: all });
-  const loggedRuns = new Set<string>();
+  const unserved = new Map<ClaimableKind, UnservedRuns>();
   const cursors = new Map<ClaimableKind, RunRow>();
   let listsUnservedAt = Number.NEGATIVE_INFINITY;
 
@@ -109,23 +109,26 @@ export function createClaimScanner(parts: ClaimScannerParts): PendingWorkScanner
   async function claimListed(kind: "notified" | "incompatible", accept: Accept): Promise<void> {
     const page = await readNextPage(kind);
     const served = page.filter((run) => findClaimingGraph(all, run) !== undefined && !skipped.has(toRunKey(run)));
-    const found = kind === "incompatible" ? served : await filterDeliverable(store, getCodec(options), served);
+    const found = kind === "incompatible" ? served : await filterDeliverable(store, getCodec(options), served, world);
     if (found.length === 0) return;
     const keys = new Set(found.map(toRunKey));
     await claim([kind], { served: all, limit: found.length, isIncluded: (key) => keys.has(key), accept });
   }
 
-  /** Logs the runs that no graph here can continue, once each. */
+  /** Logs the runs that no graph here can continue, once while they are listed. */
   async function logUnserved(): Promise<void> {
     const now = world.clock.monotonic();
     if (now < listsUnservedAt) return;
     listsUnservedAt = now + listUnservedMs;
     for (const kind of ["queued", "crashed", "drained"] as const) {
+      const { logged, found } = unserved.get(kind) ?? { logged: new Set(), found: new Set() };
       for (const run of await readNextPage(kind)) {
-        if (findClaimingGraph(all, run) !== undefined || loggedRuns.has(toRunKey(run))) continue;
-        loggedRuns.add(toRunKey(run));
-        createCaller(options, host, run);
+        if (findClaimingGraph(all, run) !== undefined) continue;
+        const key = toRunKey(run);
+        if (!logged.has(key) && !found.has(key)) createCaller(options, host, run);
+        found.add(key);
       }
+      unserved.set(kind, cursors.has(kind) ? { logged, found } : { logged: found, found: new Set() });
     }
   }
 
@@ -162,6 +165,12 @@ export function createClaimScanner(parts: ClaimScannerParts): PendingWorkScanner
     hasMore: false,
   };
   return scanner;
+}
+
+/** Runs that no graph here can continue: those of the last complete list, and those found since. */
+interface UnservedRuns {
+  readonly logged: ReadonlySet<string>;
+  readonly found: Set<string>;
 }
 
 interface ClaimOptions {

@@ -6,6 +6,7 @@ import { getBranchName } from "../checkpoint/rules.ts";
 import type { ClaimingGraph, Store } from "../checkpoint/store.ts";
 import type { TimerKind, TimerRow } from "../checkpoint/timer.ts";
 import { isResting } from "./notified-runs.ts";
+import { readUnlessDamaged } from "./read-unless-damaged.ts";
 
 /** Time after which another process may work on a timer that this process has not fired, in milliseconds. */
 const claimMs = 60_000;
@@ -43,17 +44,24 @@ export function createDueTimers({
   return {
     listRuns: async () => {
       const now = await readStoreTime(store, world);
-      return await listDueRuns(store, await listTimers(now), now);
+      return await listDueRuns({ store, world }, await listTimers(now), now);
     },
   };
 }
 
-async function listDueRuns(store: Store, timers: readonly TimerRow[], now: number): Promise<readonly RunRow[]> {
+async function listDueRuns(
+  { store, world }: { readonly store: Store; readonly world: World },
+  timers: readonly TimerRow[],
+  now: number,
+): Promise<readonly RunRow[]> {
   const branches = new Map(timers.map((row) => [`${row.thread} ${getBranchName(row.branch)}`, row]));
   const rows = await Promise.all(
     [...branches.values()].map(async (timer) => {
-      const resting = await store.runs({ thread: timer.thread, status: ["waiting", "paused"] });
-      return resting.filter(
+      const { thread } = timer;
+      const resting = await readUnlessDamaged(world, thread, () =>
+        store.runs({ thread, status: ["waiting", "paused"] }),
+      );
+      return (resting ?? []).filter(
         (run) => run.branch === getBranchName(timer.branch) && (isResting(run) || isWoken(run, now)),
       );
     }),

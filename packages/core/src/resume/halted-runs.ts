@@ -7,6 +7,7 @@ import { isPlainObject } from "../base/json.ts";
 import type { World } from "../base/world.ts";
 import type { RunRow } from "../checkpoint/checkpoint.ts";
 import type { Store } from "../checkpoint/store.ts";
+import { readUnlessDamaged } from "./read-unless-damaged.ts";
 
 export interface HaltedRuns {
   /** Records that the store paused a run. */
@@ -45,13 +46,14 @@ interface HaltedRun {
 /** Creates an empty registry. The first resume of a run comes after `firstDelayMs`; each delay doubles the last. */
 export function createHaltedRuns({
   store,
-  world: { clock },
+  world,
   firstDelayMs,
 }: {
   readonly store: Store;
   readonly world: World;
   readonly firstDelayMs: number;
 }): HaltedRuns {
+  const { clock } = world;
   const byThread = new Map<string, HaltedRun>();
 
   function halt(thread: string, run: string, halts: number): void {
@@ -61,8 +63,8 @@ export function createHaltedRuns({
 
   async function findHaltedRow(thread: string, { run, nextAt }: HaltedRun): Promise<RunRow | undefined> {
     if (clock.monotonic() < nextAt) return undefined;
-    const rows = await store.runs({ thread, status: ["running", "paused"] });
-    const row = rows.find(({ id, status, error }) => id === run && (status === "running" || isHalt(error)));
+    const rows = await readUnlessDamaged(world, thread, () => store.runs({ thread, status: ["running", "paused"] }));
+    const row = rows?.find(({ id, status, error }) => id === run && (status === "running" || isHalt(error)));
     // Continued or ended by another caller meanwhile.
     if (row === undefined) byThread.delete(thread);
     return row;

@@ -74,7 +74,7 @@ type Starter = (caller: CallerWithStore) => Promise<RunHandle<unknown> | undefin
 export function createPendingWorkScanner(parts: ScannerParts): PendingWorkScanner {
   const { options, host, world, isClaimed, listHalted, track } = parts;
   const { store, parkAfter, graphs } = options;
-  const finder = createScanner(store);
+  const finder = createScanner(store, world);
   const dueTimers = createDueTimers({ store, world, graphs: listClaimingGraphs(graphs) });
   /** Runs logged as skipped: a single log entry per run while the run is found. */
   let loggedRuns = new Set<string>();
@@ -88,7 +88,7 @@ export function createPendingWorkScanner(parts: ScannerParts): PendingWorkScanne
     const { queued, orphaned, parked, notified, more } = await finder.next();
     scanner.hasMore = more;
     const due = [...(await dueTimers.listRuns()), ...(await listHalted())];
-    const deliverable = await filterDeliverable(store, getCodec(options), notified);
+    const deliverable = await filterDeliverable(store, getCodec(options), notified, world);
     for (const row of [...queued, ...orphaned, ...parked, ...deliverable, ...due]) foundRuns.add(toRunKey(row));
     if (!more) {
       loggedRuns = new Set([...loggedRuns].filter((key) => foundRuns.has(key)));

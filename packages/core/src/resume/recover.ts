@@ -32,10 +32,11 @@ export async function recover(options: RecoverOptions): Promise<readonly RunHand
     onLaunch: (handle) => handles.push(handle as RunHandle<object>),
   });
   const { store, parkAfter } = options;
-  const { log } = getWorld(options);
+  const world = getWorld(options);
+  const { log } = world;
   await finishRequestedRuns(options);
-  const { queued, orphaned, parked, notified } = await findClaimableRuns(store, getWorld(options));
-  const deliverable = await filterDeliverable(store, getCodec(options), notified);
+  const { queued, orphaned, parked, notified } = await findClaimableRuns(store, world);
+  const deliverable = await filterDeliverable(store, getCodec(options), notified, world);
   /** Runs of a thread are serial. */
   const lastResults = new Map<string, Promise<unknown>>();
   for (const row of queued) {

@@ -28,6 +28,7 @@ import {
 import type { RunHandle } from "../run/session/options/options.ts";
 import { getWorld } from "../run/task/open-session.ts";
 import type { Codec } from "../state/codec.ts";
+import { readUnlessDamaged } from "./read-unless-damaged.ts";
 
 /** Options of a process that serves threads. */
 export interface ServingOptions extends ModelsOption {
@@ -115,7 +116,8 @@ export interface ClaimableRuns {
 const pageSize = 500;
 
 /** Finds all claimable runs, page by page; other rows, such as paused runs, are not read. */
-export async function findClaimableRuns(store: Store, { schedule }: World): Promise<ClaimableRuns> {
+export async function findClaimableRuns(store: Store, world: World): Promise<ClaimableRuns> {
+  const { schedule } = world;
   const listAll = async (kind: ClaimableKind): Promise<readonly RunRow[]> => {
     const rows: RunRow[] = [];
     for (let page = await store.claimable({ kind, limit: pageSize }); ; ) {
@@ -129,7 +131,7 @@ export async function findClaimableRuns(store: Store, { schedule }: World): Prom
   const orphaned = [...(await listAll("crashed")), ...(await listAll("drained"))];
   return {
     queued,
-    orphaned: await excludePreempted(store, queued, orphaned),
+    orphaned: await excludePreempted({ store, world }, queued, orphaned),
     parked: await listAll("incompatible"),
     notified: await listAll("notified"),
   };
@@ -144,7 +146,7 @@ export interface ClaimableScanner {
   readonly next: () => Promise<ClaimableRuns & { readonly more: boolean }>;
 }
 
-export function createScanner(store: Store, limit: number = pageSize): ClaimableScanner {
+export function createScanner(store: Store, world: World, limit: number = pageSize): ClaimableScanner {
   const cursors = new Map<ClaimableKind, RunRow>();
   return {
     next: async () => {
@@ -161,14 +163,14 @@ export function createScanner(store: Store, limit: number = pageSize): Claimable
       const orphaned = [...(await loadPage("crashed")), ...(await loadPage("drained"))];
       const parked = await loadPage("incompatible");
       const notified = await loadPage("notified");
-      return { queued, orphaned: await excludePreempted(store, queued, orphaned), parked, notified, more };
+      return { queued, orphaned: await excludePreempted({ store, world }, queued, orphaned), parked, notified, more };
     },
   };
 }
 
-/** Removes runs that a queued run pre-empts. */
+/** Removes runs that a queued run pre-empts, and runs whose queue cannot be read. */
 async function excludePreempted(
-  store: Store,
+  { store, world }: { readonly store: Store; readonly world: World },
   queued: readonly RunRow[],
   orphaned: readonly RunRow[],
 ): Promise<readonly RunRow[]> {
@@ -176,8 +178,8 @@ async function excludePreempted(
   const isRetained = await Promise.all(
     orphaned.map(async ({ thread, id }) => {
       if (!threads.has(thread)) return true;
-      const queuedRuns = await store.runs({ thread, ...inQueue });
-      return !queuedRuns.some(({ stops }) => stops?.run === id);
+      const queuedRuns = await readUnlessDamaged(world, thread, () => store.runs({ thread, ...inQueue }));
+      return queuedRuns?.some(({ stops }) => stops?.run === id) === false;
     }),
   );
   return orphaned.filter((_, nth) => isRetained[nth]);

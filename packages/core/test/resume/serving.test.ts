@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { memoryStore, type Store } from "../../src/index.ts";
+import { memoryStore, StatewrightError, type Store } from "../../src/index.ts";
 import { createScanner, findClaimableRuns } from "../../src/resume/serving.ts";
 import type { RunRow } from "../../src/store.ts";
 import { createVirtualWorld } from "../support/virtual-world.ts";
@@ -40,9 +40,36 @@ test("findRuns lists open runs in pages, oldest first", async () => {
   expect(turns).toBeGreaterThan(10);
 });
 
+test("a damaged queue of one thread leaves out the crashed run of that thread only [F6]", async () => {
+  const world = createVirtualWorld();
+  const { store } = counted();
+  const queued = (await store.claimable({ kind: "queued", limit: 1 }))[0] as RunRow;
+  const damaged: Store = {
+    ...store,
+    claimable: async (page) =>
+      page.kind === "queued"
+        ? [
+            { ...queued, thread: "c1" },
+            { ...queued, thread: "c4" },
+          ]
+        : await store.claimable(page),
+    runs: async (filter) => {
+      if (filter?.thread === "c1") throw new StatewrightError("store_corrupt", { what: "a row", next: "Stop" });
+      return [];
+    },
+  };
+  const { orphaned } = await findClaimableRuns(damaged, world);
+  expect(orphaned.slice(0, 2).map(({ id }) => id)).toEqual(["r4", "r7"]);
+  expect((await createScanner(damaged, world).next()).orphaned[0]?.id).toBe("r4");
+  expect(world.lines.map(({ message }) => message)).toEqual([
+    "a damaged thread is skipped",
+    "a damaged thread is skipped",
+  ]);
+});
+
 test("an engine poll reads a bounded number of rows, and repeated polls cover all rows", async () => {
   const { asked, store } = counted();
-  const finder = createScanner(store, 100);
+  const finder = createScanner(store, createVirtualWorld(), 100);
   const seen = new Map<string, number>();
   let looks = 0;
   for (let more = true; more; looks++) {

@@ -1,7 +1,7 @@
 /** Schedules and delayed runs in a file: encryption, damaged rows, and stores that only read. */
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
-import { defineGraph, defineState, END, memoryStore, run, type Schema, START, submit } from "@statewright/core";
+import { defineGraph, defineState, END, engine, memoryStore, run, type Schema, START, submit } from "@statewright/core";
 import { systemWorld } from "@statewright/core/adapter";
 import type { ScheduleWrite } from "@statewright/core/store";
 import { type EncryptionKey, encryptStore, type SqliteStore, type SqliteStoreOptions } from "@statewright/sqlite";
@@ -156,6 +156,32 @@ test("a damaged thread does not keep the delayed runs of other threads from thei
   const moved = await store.enqueueDue({ at: 5_000, limit: 9 });
   expect(moved.map(({ id, status }) => [id, status])).toEqual([["later-sound", "cancelled"]]);
   expect((await store.timers({ kinds: ["start"] })).map(({ thread }) => thread)).toEqual(["bad"]);
+});
+
+test("a damaged run with a due timer does not keep an engine from the timers and runs of other threads [F6, PK8]", async () => {
+  const lines: string[] = [];
+  const world = systemWorld({ log: (_, message) => void lines.push(message) });
+  const store = open({ world });
+  const ask = defineGraph({
+    ...{ name: "ask", version: 1, state: defineState({ word: text }) },
+    interrupts: { ok: { answer: text, expiresMs: 1, onExpire: "late" } },
+  })
+    .nodes({ say: async (_, { interrupt }) => ({ word: await interrupt("ok") }) })
+    .edges({ [START]: "say", say: END });
+  const input = { word: "w" };
+  for (const thread of ["bad", "sound"]) await run(ask, { store, world, thread, input }).result;
+  change(file, (db) =>
+    db.exec("UPDATE runs SET attempt = 7 WHERE thread = (SELECT key FROM threads WHERE id = 'bad')"),
+  );
+  let report: (run: { readonly thread: string }) => void = () => undefined;
+  const started = new Promise<{ readonly thread: string }>((resolve) => {
+    report = resolve;
+  });
+  const host = engine({ store, graphs: [ask], world, onRun: (each) => report(each) });
+  await host.start();
+  expect((await started).thread).toBe("sound");
+  expect(lines).toContain("a damaged thread is skipped");
+  await host.stop();
 });
 
 test("a store that only reads lists schedules and delayed runs, and refuses their writes [Y7, Y8]", async () => {

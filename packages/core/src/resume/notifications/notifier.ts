@@ -37,7 +37,7 @@ export function createNotifier({
 }): Notifier {
   const consumer = notificationConsumer;
   const { keepMs, waitingLongerThanMs } = options;
-  const scan = { store, clock: world.clock };
+  const scan = { store, world };
   const overdue = waitingLongerThanMs === undefined ? undefined : createOverdueScan({ ...scan, waitingLongerThanMs });
   let isServing = false;
   const deliveries = createDeliveries({ store, world, options, onFree: request, isServing: () => isServing });

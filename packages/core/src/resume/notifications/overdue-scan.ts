@@ -1,9 +1,10 @@
 /** Scan for interrupts that are open for too long: each gets a single notification, over all processes of the store. */
-import type { Clock } from "../../base/time.ts";
+import type { World } from "../../base/world.ts";
 import { createOverdueNotice, notificationConsumer } from "../../checkpoint/notification.ts";
 import type { OverduePage, ThreadOutboxWrite } from "../../checkpoint/outbox.ts";
 import type { Store } from "../../checkpoint/store.ts";
 import { unfinishedStatuses } from "../../run/queue.ts";
+import { readUnlessDamaged } from "../read-unless-damaged.ts";
 
 export interface OverdueScan {
   /** Adds a notification for each overdue interrupt without one. */
@@ -22,13 +23,14 @@ const minCompleteScanMs = 60_000;
  */
 export function createOverdueScan({
   store,
-  clock,
+  world,
   waitingLongerThanMs,
 }: {
   readonly store: Store;
-  readonly clock: Clock;
+  readonly world: Pick<World, "clock" | "log">;
   readonly waitingLongerThanMs: number;
 }): OverdueScan {
+  const { clock } = world;
   const page = { consumer: notificationConsumer, topic: "run.waiting", limit: pageSize };
   const completeScanMs = Math.max(waitingLongerThanMs / 10, minCompleteScanMs);
   let after: OverduePage["after"];
@@ -38,8 +40,10 @@ export function createOverdueScan({
     const rows = await store.outbox.overdue({ ...page, raisedBy: now - waitingLongerThanMs, after });
     const writes: ThreadOutboxWrite[] = [];
     for (const { thread, branch, ...row } of rows) {
-      const runs = await store.runs({ thread, branch, status: unfinishedStatuses });
-      const run = runs.find(({ id }) => id === row.run);
+      const runs = await readUnlessDamaged(world, thread, () =>
+        store.runs({ thread, branch, status: unfinishedStatuses }),
+      );
+      const run = runs?.find(({ id }) => id === row.run);
       if (run !== undefined) writes.push(createOverdueNotice({ ...row, thread, branch }, run, now));
     }
     await store.outbox.add(writes);

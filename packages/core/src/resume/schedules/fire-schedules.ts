@@ -8,6 +8,7 @@ import type { QueueWrite, Store } from "../../checkpoint/store.ts";
 import type { Graph } from "../../compile/graph.ts";
 import { stopPreempted } from "../../run/queue.ts";
 import { lateStartMs } from "../delayed-runs.ts";
+import { isUnreadable } from "../read-unless-damaged.ts";
 import { createCalendar } from "./calendar.ts";
 
 /** Schedules per scan. */
@@ -47,12 +48,7 @@ export async function fireDueSchedules(options: FireOptions): Promise<boolean> {
 
 /** Returns true for an error of the whole store; a damaged thread or an unreadable calendar is that of one schedule. */
 function isStoreDown(error: unknown): boolean {
-  return (
-    isStatewrightError(error) &&
-    error.kind === "store" &&
-    error.code !== "store_corrupt" &&
-    error.code !== "missing_key"
-  );
+  return isStatewrightError(error) && error.kind === "store" && !isUnreadable(error);
 }
 
 /** Logs a schedule that keeps its due slots: the next scan tries again, and the other schedules fire. */

@@ -204,6 +204,31 @@ describe("the claims of an engine", () => {
     await host.stop();
   });
 
+  test("a run that no graph here can continue is logged once while it is listed, and again after it was gone [PK8]", async () => {
+    const world = createVirtualWorld();
+    const inner = memoryStore();
+    let isListed = true;
+    const store: Store = {
+      ...inner,
+      claimable: async (page) => (isListed ? await inner.claimable(page) : []),
+    };
+    await queue(store, world, "t");
+    const other = defineGraph({ name: "other", version: 1, state: Named })
+      .nodes({ work: () => ({ seen: ["x"] }) })
+      .edges({ [START]: "work", work: END });
+    const host = engine({ store, graphs: [other], world });
+    const countLines = () => world.lines.filter(({ message }) => message.startsWith("a run is skipped")).length;
+    await host.start();
+    for (let minute = 0; minute < 3; minute++) await advanceClock(world, 60_000);
+    expect(countLines()).toBe(1);
+    isListed = false;
+    await advanceClock(world, 60_000);
+    isListed = true;
+    await advanceClock(world, 60_000);
+    expect(countLines()).toBe(2);
+    await host.stop();
+  });
+
   test("an engine on a store without claimRuns begins at a random run, so that engines rarely claim the same run [PK8]", async () => {
     const world = createVirtualWorld();
     const store = memoryStore();

@@ -22,6 +22,7 @@ import {
   retryNotification,
   run,
   START,
+  StatewrightError,
   type Store,
   stopNotifications,
   subgraph,
@@ -284,6 +285,25 @@ describe("notifications", () => {
     ]);
     for (const { host } of engines) await host.stop();
     expect(world.timers).toBe(0);
+  });
+
+  test("a damaged thread with an interrupt that is open for too long does not keep the notifications of others back [Y35, F6]", async () => {
+    const world = createVirtualWorld();
+    const inner = memoryStore();
+    const store: Store = {
+      ...inner,
+      runs: async (filter) => {
+        if (filter?.thread === "bad") throw new StatewrightError("store_corrupt", { what: "a row", next: "Stop" });
+        return await inner.runs(filter);
+      },
+    };
+    const { start, host, received } = startEngine(store, world, { waitingLongerThanMs: hourMs });
+    await start();
+    for (const thread of ["bad", "open"])
+      await run(graph, { store: inner, world, thread, input: { how: "ask" } }).result;
+    await world.advance(hourMs);
+    expect(describeAll(received)).toEqual(["run.waiting open"]);
+    await host.stop();
   });
 
   test("each of twenty notifications is delivered by one of two engines [Y35, SE8]", async () => {
