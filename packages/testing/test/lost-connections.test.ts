@@ -5,6 +5,7 @@ import {
   defineState,
   END,
   engine,
+  getState,
   listRuns,
   memoryStore,
   run,
@@ -16,7 +17,10 @@ import { expect, test } from "vitest";
 import * as z from "zod";
 
 /** Runs 20 threads of three nodes on a store that loses connections, and returns how they ended. */
-async function runThreads(seed: number) {
+async function runThreads(
+  seed: number,
+  { losesAnswer, effect }: { readonly losesAnswer: boolean; readonly effect: "once" | "idempotent" },
+) {
   const effects = new Map<string, number>();
   const graph = defineGraph({
     name: "line",
@@ -31,7 +35,7 @@ async function runThreads(seed: number) {
             effects.set(word, (effects.get(word) ?? 0) + 1);
             return word;
           },
-          { effect: "once" },
+          { effect },
         );
         return { log: ["pay"] };
       },
@@ -42,7 +46,7 @@ async function runThreads(seed: number) {
   const inner = memoryStore();
   let lost = 0;
   const started = new Set<string>();
-  const faulty = faults.store(inner, { chance: 0.2, seed, error: "store_unreachable" });
+  const faulty = faults.store(inner, { chance: 0.2, seed, error: "store_unreachable", losesAnswer });
   const store: Store = {
     ...faulty,
     commit: (commit, onCommitted) => {
@@ -62,8 +66,12 @@ async function runThreads(seed: number) {
   for (let second = 0; second < 600; second++) await world.advance(1_000);
   const settled = await results;
   const runs = await listRuns(inner);
+  const logs = await Promise.all(
+    words.map(async (thread) => (await getState(graph, { store: inner, thread })).state.log),
+  );
   await host.stop();
   return {
+    logs,
     lost,
     rejected: settled.flatMap((each) => (each.status === "rejected" ? [each.reason] : [])),
     statuses: new Set(settled.flatMap((each) => (each.status === "fulfilled" ? [each.value.status] : []))),
@@ -75,12 +83,23 @@ async function runThreads(seed: number) {
 
 for (const seed of [1, 2, 3])
   test(`runs on a store that loses a fifth of its connections (seed ${seed}) are paused and continued: no handle rejects, no effect runs twice [PK10]`, async () => {
-    const { lost, rejected, statuses, ended, effects, words } = await runThreads(seed);
+    const options = { losesAnswer: false, effect: "once" } as const;
+    const { lost, rejected, statuses, ended, effects, words } = await runThreads(seed, options);
     expect(rejected).toEqual([]);
     expect(lost).toBeGreaterThan(20);
     expect(statuses).toEqual(new Set(["done", "paused"]));
     expect(ended).toEqual(words.map((word) => `${word} done`).sort());
     expect(effects).toEqual(words.map(() => 1));
+  });
+
+for (const seed of [1, 2, 3])
+  test(`runs on a store that loses a fifth of the answers to its commits (seed ${seed}) are paused and continued, and each ends once [PK10]`, async () => {
+    const options = { losesAnswer: true, effect: "idempotent" } as const;
+    const { lost, rejected, ended, logs, words } = await runThreads(seed, options);
+    expect(rejected).toEqual([]);
+    expect(lost).toBeGreaterThan(10);
+    expect(ended).toEqual(words.map((word) => `${word} done`).sort());
+    expect(logs).toEqual(words.map(() => ["first", "pay", "last"]));
   });
 
 test("a run whose input could not be saved for lack of a connection rejects, and leaves no run [PK10]", async () => {

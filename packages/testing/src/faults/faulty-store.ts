@@ -10,12 +10,17 @@ export interface StoreFaults extends FaultPlan {
   /** Failing operation: `commit` (the default), `claim` of a thread or of runs, or `read`. */
   readonly on?: "commit" | "claim" | "read";
   /**
-   * Error code; a failed commit writes nothing. With `store_unreachable` the connection is lost, so that the store
+   * Error code; a failed commit writes nothing unless it `losesAnswer`. With `store_unreachable` the connection is lost, so that the store
    * releases the thread of a failed release. Default `store_failed`.
    */
   readonly error?: "store_full" | "store_failed" | "store_locked" | "store_unreachable";
   /** Hangs instead of failing: the commit is written, but the callback is never called, as with a hanging disk. */
   readonly hang?: boolean;
+  /**
+   * Writes the commit and loses its answer with the connection: the callback gets `store_unreachable`, as for a commit
+   * that was not written.
+   */
+  readonly losesAnswer?: boolean;
   /** Delays the callback of every commit by this many milliseconds of the world. */
   readonly notifyAfterMs?: number;
   /** World whose schedule delays the callbacks; the real world by default. */
@@ -55,7 +60,7 @@ export function createFaultyStore(inner: Store, plan: StoreFaults): Store {
 }
 
 function createStoreWithCommitFaults(inner: Store, plan: StoreFaults, shouldFail: () => boolean): Store {
-  const { error = "store_failed", hang = false, notifyAfterMs, world = systemWorld() } = plan;
+  const { error = "store_failed", hang = false, losesAnswer = false, notifyAfterMs, world = systemWorld() } = plan;
   const pendingCommits: PendingCommit[] = [];
 
   /** Calls the callbacks in commit order, also for a commit that never reached the store. */
@@ -81,6 +86,8 @@ function createStoreWithCommitFaults(inner: Store, plan: StoreFaults, shouldFail
       };
       const isFaulty = shouldFail();
       if (isFaulty && hang) inner.commit(commit, () => undefined);
+      else if (isFaulty && losesAnswer)
+        inner.commit(commit, () => finish(createStoreFault("answer", "store_unreachable")));
       else if (isFaulty && error === "store_unreachable" && commit.release === true)
         releaseOnly(inner, commit, () => finish(createStoreFault("commit", error)));
       else if (isFaulty) queueMicrotask(() => finish(createStoreFault("commit", error)));
@@ -96,13 +103,14 @@ function releaseOnly(inner: Store, { thread, branch, epoch, seq, after = seq }: 
 
 const nextSteps = {
   commit: "Retry the commit, which wrote nothing",
+  answer: "Claim the thread again, which reads what the commit wrote",
   claim: "Retry the claim",
   read: "Retry the read",
 } as const;
 
 function createStoreFault(on: keyof typeof nextSteps, code: NonNullable<StoreFaults["error"]>): StatewrightError {
   return new StatewrightError(code, {
-    what: `faults.store: expected a ${on}, got a planned fault`,
+    what: `faults.store: expected ${on === "answer" ? "an" : "a"} ${on}, got a planned fault`,
     next: nextSteps[on],
   });
 }

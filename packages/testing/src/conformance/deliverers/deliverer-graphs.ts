@@ -1,5 +1,5 @@
 /** Graphs that the workers of a deliverer under test serve. */
-import { channel, defineGraph, defineState, END, type Graph, START } from "@statewright/core";
+import { channel, defineGraph, defineState, END, type Graph, route, START } from "@statewright/core";
 import { listEffects, performEffect } from "./external-effects.ts";
 
 /** Schema that accepts every value of a type, without a schema library. */
@@ -25,7 +25,8 @@ export const askExpiresMs: number = 3_600_000;
 
 /**
  * Graphs of a worker; their effects are lines of a file in `folder`. `calls` has three effects at once, of which one may
- * be in doubt; `transfer` has one that it can look up; `desk` asks, and expires after an hour; `pass` has one effect.
+ * be in doubt; `transfer` has one that it can look up; `desk` asks, and expires after an hour; `pass` has one effect;
+ * `chat` has one, and one more for each message.
  */
 export function createDelivererGraphs(folder: string, version: 1 | 2 = 1): readonly Graph[] {
   const perform =
@@ -67,7 +68,13 @@ export function createDelivererGraphs(folder: string, version: 1 | 2 = 1): reado
   const pass = defineGraph({ name: "pass", version, state: State })
     .nodes({ pass: async (_state, { step }) => ({ log: [await step("pass", perform("pass"))] }) })
     .edges({ [START]: "pass", pass: END });
-  return [calls, transfer, desk, pass];
+  const chat = defineGraph({ name: "chat", version, state: State })
+    .nodes({ reply: async (_state, { step }) => ({ log: [await step("reply", perform("reply"))] }) })
+    .edges({
+      [START]: "reply",
+      reply: route(["reply", END], ({ log, messages }) => (messages.length < log.length ? END : "reply")),
+    });
+  return [calls, transfer, desk, pass, chat];
 }
 
 /** Returns true when each effect of a name has begun under the same key at most `times` times. */

@@ -1,7 +1,7 @@
 /** Scenarios of the deliverer suite. Each one opens a deliverer of its own. */
-import type { Delivery, DeliveryResult } from "@statewright/core";
+import { cancelRun, type Delivery, type DeliveryResult, steer } from "@statewright/core";
 import { assertEqual, assertTrue } from "../assert.ts";
-import { askExpiresMs, hasEffectAtMost } from "./deliverer-graphs.ts";
+import { askExpiresMs, createDelivererGraphs, hasEffectAtMost } from "./deliverer-graphs.ts";
 import { type DelivererTest, type DelivererUnderTest, defineDelivererTest } from "./deliverer-test.ts";
 import { holdEffect, listEffects, waitUntil } from "./external-effects.ts";
 
@@ -235,6 +235,35 @@ export const delivererScenarios: readonly DelivererTest[] = [
       const done = await deliverer.deliver({ thread: "a", key: "answer", answers: { confirm: "yes" } });
       const { messages } = done.output as { readonly messages: readonly unknown[] };
       assertEqual(messages.length, 1, "the number of messages in the conversation");
+    },
+  ),
+
+  defineDelivererTest(
+    "PA18",
+    "a follow-up and a cancel of another process, sent during a call, are taken once after it",
+    [],
+    async (deliverer) => {
+      const { folder, store } = deliverer;
+      const release = holdEffect(folder, "reply");
+      const talking = deliverer.deliver(createRun("a", "chat"));
+      await waitForEffects(deliverer, "reply", 1);
+      const chat = createDelivererGraphs(folder).find(({ name }) => name === "chat");
+      if (chat === undefined) throw new Error("expected the graph chat");
+      await steer(chat, { store, thread: "a", kind: "followUp", input: "and a receipt" });
+      release();
+      assertEqual(getLog(await talking), ["reply done", "reply done"], "the log of the run with a follow-up");
+      assertEqual(listEffects(folder, "reply").length, 2, "the number of effects of the run with a follow-up");
+
+      const releaseModel = holdEffect(folder, "model");
+      const running = deliverer.deliver(createRun("b", "calls"));
+      await waitForEffects(deliverer, "model", 1);
+      const { status } = await cancelRun(store, { thread: "b", reason: "the customer left" });
+      assertEqual(status, "requested", "the status of the cancel of another process");
+      releaseModel();
+      assertEqual((await running).status, "cancelled", "the status of the cancelled run");
+      assertEqual(listEffects(folder, "pay").length, 0, "the number of effects after the cancel");
+      const later = await deliverer.deliver(createRun("b", "calls", "later"));
+      assertEqual(later.status, "done", "the status of a later run");
     },
   ),
 
