@@ -1,6 +1,8 @@
 /** `pauseRun`: pauses a run from any process with its store. */
-import { checkOptions, checkTime, listOptionNames } from "../base/options.ts";
+import { invalidOption } from "../base/invalid-option.ts";
+import { checkOptions, listOptionNames } from "../base/options.ts";
 import type { Store } from "../checkpoint/store.ts";
+import { checkStoreOption } from "../run/session/options/check-run-options.ts";
 import { checkRequestOptions, type RequestedRunResult, type RequestRunOptions, requestRun } from "./request-run.ts";
 
 /** Options of `pauseRun`. */
@@ -25,8 +27,13 @@ const names = listOptionNames<PauseRunOptions>({
  * const { status } = await pauseRun(store, { thread: "order-7", until: Date.now() + 3_600_000 });
  */
 export async function pauseRun(store: Store, options: PauseRunOptions): Promise<RequestedRunResult> {
+  checkStoreOption("pauseRun", store ?? null);
   checkOptions("pauseRun", options, names);
-  checkRequestOptions("pauseRun", store, options);
-  checkTime("pauseRun", { until: options.until });
+  checkRequestOptions("pauseRun", options);
+  const { until } = options;
+  if (until !== undefined && !(typeof until === "number" && until > 0 && until < Number.POSITIVE_INFINITY))
+    throw invalidOption({
+      ...{ where: "pauseRun", option: "until", expected: "a time in milliseconds since the epoch", got: until },
+    });
   return await requestRun(store, { ...options, kind: "pause" });
 }

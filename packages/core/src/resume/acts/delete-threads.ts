@@ -9,8 +9,9 @@ import { checkThreadFilter, threadFilterKeys } from "../../checkpoint/rules.ts";
 import type { Store, ThreadFilter, ThreadRow } from "../../checkpoint/store.ts";
 import { checkStoreOption } from "../../run/session/options/check-run-options.ts";
 import { type ActOptions, type ActReport, actNames, checkActOptions, performAct } from "./act.ts";
+import { checkFilterValues } from "./run-list.ts";
 
-/** Filter of the threads of an act: that of `listThreads` without its page. */
+/** Filter of the threads of an act: that of `listThreads` without its page. An undefined value is refused. */
 export type ActThreadFilter = Omit<ThreadFilter, "before" | "limit">;
 
 /** Options of `deleteThreads`. */
@@ -67,6 +68,7 @@ function checkFilter(filter: ActThreadFilter): void {
     filter,
     threadFilterKeys.filter((key) => key !== "before"),
   );
+  checkFilterValues(`${where}.filter`, filter);
   checkThreadFilter(filter);
 }
 

@@ -469,7 +469,9 @@ describe("refused requests", () => {
     await expect(pauseRun(mine, { thread: "t", branch: "b" })).rejects.toMatchObject({ code: "unknown_branch" });
     await expect(cancelRun(mine, { thread: "t", reason: "" })).rejects.toMatchObject({ code: "invalid_option" });
     await expect(cancelRun(mine, { thread: "a b" })).rejects.toMatchObject({ code: "invalid_id" });
-    await expect(pauseRun(mine, { thread: "t", until: Number.NaN })).rejects.toMatchObject({ code: "invalid_option" });
+    await expect(pauseRun(mine, { thread: "t", until: Number.NaN })).rejects.toThrow(
+      "pauseRun: `until` must be a time in milliseconds since the epoch, got NaN.",
+    );
     const misspelled = { thread: "t", why: "x" };
     await expect(cancelRun(mine, misspelled)).rejects.toMatchObject({ code: "invalid_option" });
     expect(await getStatus(mine)).toBe("waiting");

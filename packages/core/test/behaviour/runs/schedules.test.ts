@@ -410,6 +410,33 @@ test("a schedule with invalid options or an invalid input is refused and not sto
   expect(await listSchedules(store)).toEqual([]);
 });
 
+test("a refused schedule names the option to change and the reason [Y7]", async () => {
+  const { store, world, start } = createFixture();
+  const cron = { everyMs: undefined, cron: "0 9 * * *" };
+  const wrong: readonly (readonly [options: object, message: string])[] = [
+    [{ everyMs: undefined }, "schedule: expected one of `cron` and `everyMs`, got neither. Pass one of the two."],
+    [{ cron: "0 9 * * *" }, "schedule: expected one of `cron` and `everyMs`, got both. Remove one of the two."],
+    [{ thread: undefined }, "schedule: expected one of `thread` and `threadPerFire: true`, got neither."],
+    [{ threadPerFire: true }, "schedule: expected one of `thread` and `threadPerFire: true`, got both."],
+    [{ ...cron, cron: "9 * * *" }, 'five fields, or six with seconds first, got "9 * * *". Use five fields'],
+    [{ ...cron, cron: "0 0 9 * * * 2030" }, 'with seconds first, got "0 0 9 * * * 2030".'],
+    [{ ...cron, cron: "@daily" }, 'with seconds first, got "@daily".'],
+    [{ ...cron, cron: "61 9 * * *" }, 'got "61 9 * * *" (Invalid value for minute: 61).'],
+    [{ ...cron, cron: "0 0 30 2 *" }, '`cron` must be a pattern with a slot after now, got "0 0 30 2 *".'],
+    [{ timeZone: "UTC" }, '`timeZone` must be the time zone of a `cron` pattern, got "UTC". Remove it,'],
+    [{ until: start }, "`until` must be a time at or after the first slot, got 2025-03-24T00:00:00.000Z."],
+    [{ until: new Date("none") }, "`until` must be a date, or milliseconds since the epoch, got an invalid date."],
+  ];
+  for (const [options, message] of wrong)
+    await expect(schedule(store, { ...hourly, world, ...options } as never)).rejects.toThrow(message);
+});
+
+test("a schedule in a store whose threads an orchestrator owns is refused: no engine would fire it [Y7]", async () => {
+  const { world } = createFixture();
+  const store = memoryStore({ ownership: "orchestrator" });
+  await expect(schedule(store, { ...hourly, world })).rejects.toMatchObject({ code: "store_mixed" });
+});
+
 test("a schedule for the state of an existing thread creates no thread, and skips its slots after the thread is deleted [Y7]", async () => {
   const fixture = createFixture();
   const { store, world } = fixture;
