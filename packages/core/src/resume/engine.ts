@@ -111,6 +111,7 @@ export function engine(options: EngineOptions): Engine {
   const startDueRuns = createDueStarter({ store, world, graphs: options.graphs, isServing });
   const scanStore = async (extent: ScanExtent): Promise<void> => {
     if (extent === "all") {
+      await nextSlot.startScan();
       notifier?.request();
       await finishRequestedRuns(options, isClaimed);
       await startDueRuns();

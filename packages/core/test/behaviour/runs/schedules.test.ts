@@ -19,6 +19,7 @@ import {
   run,
   runScheduleNow,
   START,
+  StatewrightError,
   schedule,
 } from "../../../src/index.ts";
 import { fireDueSchedules } from "../../../src/resume/schedules/fire-schedules.ts";
@@ -190,6 +191,43 @@ describe("a schedule", () => {
     expect((await listRuns(store)).map(({ status, startedAt }) => [status, startedAt])).toEqual([["done", hourMs]]);
     await host.stop();
   });
+});
+
+test("a slot that becomes due during a scan is fired after it, and does not wait for the next poll [Y7]", async () => {
+  const world = createVirtualWorld(Date.UTC(2025, 2, 24));
+  const start = world.clock.now();
+  let aheadMs = 0;
+  const store = memoryStore({ now: () => world.clock.now() + aheadMs });
+  const { list } = store.schedules;
+  store.schedules.list = async (filter) => {
+    const rows = await list(filter);
+    if (filter?.dueBy !== undefined) aheadMs = hourMs + 1;
+    return rows;
+  };
+  await schedule(store, { ...hourly, world });
+  const host = await startEngine({ store, world });
+  await world.advance(1);
+  expect(await listKeys({ store })).toEqual([`s:${new Date(start + hourMs).toISOString()} done`]);
+  await host.stop();
+});
+
+test("a slot whose write fails is tried again with each poll, and not in between [Y7]", async () => {
+  const fixture = createFixture();
+  const { store, world } = fixture;
+  await schedule(store, { ...hourly, world });
+  const host = await startEngine(fixture);
+  let attempts = 0;
+  const { put } = store.schedules;
+  store.schedules.put = async () => {
+    attempts += 1;
+    throw new StatewrightError("store_failed", { what: "the disk is full", next: "Free some space" });
+  };
+  await world.advance(hourMs + 25 * minuteMs);
+  expect(attempts).toBe(3);
+  store.schedules.put = put;
+  await world.advance(10 * minuteMs);
+  expect((await listRuns(store)).map(({ status }) => status)).toEqual(["done"]);
+  await host.stop();
 });
 
 describe("ten slots without an engine", () => {
