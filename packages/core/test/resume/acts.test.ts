@@ -287,7 +287,11 @@ describe("an act on many runs", () => {
       const error = await getFailure(retryRuns({ store, graphs: [], filter: {}, ...options }), "invalid_option");
       expect(error.message).toContain(word);
     };
-    await refuse({ filter: { status: "done" } }, "status");
+    await refuse(
+      { filter: { status: "done" } },
+      'retryRuns.filter: `status` must be "failed" or "parked", got "done".',
+    );
+    await refuse({ filter: { status: "active" } }, 'retryRuns.filter: `status` must be a run status, got "active".');
     await refuse({ filter: { limit: 3 } }, "limit");
     await refuse({ filter: undefined }, "filter");
     await refuse({ cursor: "x" }, "cursor");

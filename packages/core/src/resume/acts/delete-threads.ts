@@ -69,7 +69,7 @@ function checkFilter(filter: ActThreadFilter): void {
     threadFilterKeys.filter((key) => key !== "before"),
   );
   checkFilterValues(`${where}.filter`, filter);
-  checkThreadFilter(filter);
+  checkThreadFilter(filter, `${where}.filter`);
 }
 
 async function countThreads(store: Store, { status, ...filter }: ActThreadFilter): Promise<number> {

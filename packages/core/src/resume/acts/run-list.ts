@@ -26,7 +26,7 @@ export function checkActFilter(where: string, filter: ActRunFilter, statuses: re
     runFilterKeys.filter((key) => !pageKeys.includes(key)),
   );
   checkFilterValues(`${where}.filter`, filter);
-  for (const status of checkRunFilter(filter) ?? [])
+  for (const status of checkRunFilter(filter, `${where}.filter`) ?? [])
     if (!statuses.includes(status))
       throw invalidOption({
         ...{ where: `${where}.filter`, option: "status", got: status },
