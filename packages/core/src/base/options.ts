@@ -5,6 +5,7 @@
 import type { EffectClass } from "./effect.ts";
 import { type ErrorCode, StatewrightError } from "./errors.ts";
 import { invalidOption } from "./invalid-option.ts";
+import { describeValue } from "./json.ts";
 
 /** Options of `checkOptions`. */
 interface CheckOptions {
@@ -97,7 +98,7 @@ function describeRange(kind: string, min: number, max: number): string {
 export const latestTime = 8.64e15;
 
 /** Throws `invalid_option` when an option is set and not a time after the epoch that a `Date` can hold. */
-export function checkDate(owner: string, options: Readonly<Record<string, unknown>>): void {
+export function checkTimestamp(owner: string, options: Readonly<Record<string, unknown>>): void {
   for (const [option, value] of Object.entries(options))
     if (value !== undefined && !(typeof value === "number" && value > 0 && value <= latestTime))
       throw invalidOption({
@@ -110,6 +111,22 @@ export function checkTime(owner: string, options: Readonly<Record<string, unknow
   for (const [option, value] of Object.entries(options))
     if (value !== undefined && !(typeof value === "number" && value > 0 && value < Infinity))
       throw invalidOption({ where: owner, option, expected: "a number of milliseconds > 0", got: value });
+}
+
+/** Throws `invalid_option` when an option is set, and neither a date nor milliseconds since the epoch. */
+export function checkDate(owner: string, options: Readonly<Record<string, unknown>>): void {
+  for (const [option, value] of Object.entries(options)) {
+    const ms = value instanceof Date ? value.getTime() : value;
+    if (ms === undefined || (typeof ms === "number" && ms >= -latestTime && ms <= latestTime)) continue;
+    const found = value instanceof Date ? "an invalid date" : describeValue(value);
+    throw invalidOption({ where: owner, option, expected: "a date, or milliseconds since the epoch", found });
+  }
+}
+
+/** Prints a time of a message: as a date, and as a number outside of the range of dates. */
+export function toTimeText(ms: number): string {
+  const date = new Date(ms);
+  return Number.isNaN(date.getTime()) ? String(ms) : date.toISOString();
 }
 
 /** Throws `invalid_option` when an option is not a boolean. */

@@ -70,7 +70,10 @@ export function createUnknownRunError(thread: string, run: string | undefined): 
   return new StatewrightError("unknown_run", {
     what:
       run === undefined ? `the thread "${thread}" has no run to stop` : `the thread "${thread}" has no run "${run}"`,
-    next: "Check the id of the run and of the thread; listRuns(store, { thread }) lists the runs",
+    next:
+      run === undefined
+        ? "Pass the id of a run with `run`, as a delayed run needs; listRuns(store, { thread }) lists the runs"
+        : "Check the id of the run and of the thread; listRuns(store, { thread }) lists the runs",
     place: { thread },
   });
 }

@@ -393,27 +393,27 @@ export const openInterruptFilterKeys: readonly (keyof OpenInterruptFilter)[] = [
   "before",
 ];
 
-/** Throws `invalid_option` for an invalid filter of runs; returns the requested statuses. */
-export function checkRunFilter(filter: RunFilter): readonly RunStatus[] | undefined {
-  checkFilter("runs", filter, runFilterKeys);
+/** Throws `invalid_option`, with the call `where`, for an invalid filter of runs; returns the requested statuses. */
+export function checkRunFilter(filter: RunFilter, where = "runs"): readonly RunStatus[] | undefined {
+  checkFilter(where, filter, runFilterKeys);
   const { order = "newest", delayed = "include", thread, before } = filter;
-  checkChoice("runs", { order }, ["newest", "oldest"]);
-  checkChoice("runs", { delayed }, ["include", "exclude"]);
+  checkChoice(where, { order }, ["newest", "oldest"]);
+  checkChoice(where, { delayed }, ["include", "exclude"]);
   if (order === "oldest" && (thread === undefined || before !== undefined))
     throw invalidOption({
-      where: "runs",
+      where,
       option: "order",
       expected: "a filter with thread and without before",
       found: "another filter",
       fix: 'Add thread and remove before, or use order: "newest"',
     });
-  return parseStatuses(filter, "runs");
+  return parseStatuses(filter, where);
 }
 
 /** Same as {@link checkRunFilter}, for threads. */
-export function checkThreadFilter(filter: ThreadFilter): readonly RunStatus[] | undefined {
-  checkFilter("threads", filter, threadFilterKeys);
-  return parseStatuses(filter, "threads");
+export function checkThreadFilter(filter: ThreadFilter, where = "threads"): readonly RunStatus[] | undefined {
+  checkFilter(where, filter, threadFilterKeys);
+  return parseStatuses(filter, where);
 }
 
 function parseStatuses({ status }: Pick<RunFilter, "status">, what: string): readonly RunStatus[] | undefined {

@@ -10,7 +10,7 @@ import {
   notificationKinds,
   parseNotification,
 } from "../checkpoint/notification.ts";
-import type { OutboxRow, OutboxState } from "../checkpoint/outbox.ts";
+import { type OutboxRow, type OutboxState, outboxStates } from "../checkpoint/outbox.ts";
 import { readStoreTime } from "../checkpoint/read-store-time.ts";
 import type { Store } from "../checkpoint/store.ts";
 import { checkStoreOption, checkWorldOption } from "../run/session/options/check-run-options.ts";
@@ -74,6 +74,7 @@ export async function listNotifications(
   checkOptions("listNotifications", filter, optionKeys);
   const { kind: topic, before, limit, ...query } = filter;
   if (topic !== undefined) checkChoice("listNotifications", { kind: topic }, notificationKinds);
+  if (query.state !== undefined) checkChoice("listNotifications", { state: query.state }, outboxStates);
   checkCount("listNotifications", { limit });
   const rows = await store.outbox.list({
     ...query,

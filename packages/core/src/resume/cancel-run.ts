@@ -1,6 +1,7 @@
 /** `cancelRun`: ends a run from any process with its store. */
 import { checkOptions, listOptionNames } from "../base/options.ts";
 import type { Store } from "../checkpoint/store.ts";
+import { checkStoreOption } from "../run/session/options/check-run-options.ts";
 import { checkRequestOptions, type RequestedRunResult, type RequestRunOptions, requestRun } from "./request-run.ts";
 
 /** Options of `cancelRun`. */
@@ -21,7 +22,8 @@ const names = listOptionNames<CancelRunOptions>({
  * const { run, status } = await cancelRun(store, { thread: "order-7", reason: "the customer cancelled", by: "ann" });
  */
 export async function cancelRun(store: Store, options: CancelRunOptions): Promise<RequestedRunResult> {
+  checkStoreOption("cancelRun", store ?? null);
   checkOptions("cancelRun", options, names);
-  checkRequestOptions("cancelRun", store, options);
+  checkRequestOptions("cancelRun", options);
   return await requestRun(store, { ...options, kind: "cancel" });
 }

@@ -83,6 +83,7 @@ export function createEngineWork(parts: EngineWorkParts): EngineWork {
 
   async function scanStore(extent: ScanExtent): Promise<void> {
     if (extent === "all") {
+      await nextSlot.startScan();
       notifier?.request();
       await finishRequestedRuns(options, isClaimed);
       await startDueRuns();

@@ -1,6 +1,7 @@
 /** `pauseRun`: pauses a run from any process with its store. */
-import { checkDate, checkOptions, listOptionNames } from "../base/options.ts";
+import { checkOptions, checkTimestamp, listOptionNames } from "../base/options.ts";
 import type { Store } from "../checkpoint/store.ts";
+import { checkStoreOption } from "../run/session/options/check-run-options.ts";
 import { checkRequestOptions, type RequestedRunResult, type RequestRunOptions, requestRun } from "./request-run.ts";
 
 /** Options of `pauseRun`. */
@@ -25,8 +26,9 @@ const names = listOptionNames<PauseRunOptions>({
  * const { status } = await pauseRun(store, { thread: "order-7", until: Date.now() + 3_600_000 });
  */
 export async function pauseRun(store: Store, options: PauseRunOptions): Promise<RequestedRunResult> {
+  checkStoreOption("pauseRun", store ?? null);
   checkOptions("pauseRun", options, names);
-  checkRequestOptions("pauseRun", store, options);
-  checkDate("pauseRun", { until: options.until });
+  checkRequestOptions("pauseRun", options);
+  checkTimestamp("pauseRun", { until: options.until });
   return await requestRun(store, { ...options, kind: "pause" });
 }

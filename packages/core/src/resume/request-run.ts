@@ -8,7 +8,7 @@ import type { RunRequest, RunRequestKind, RunRequestOutcome } from "../checkpoin
 import type { Store } from "../checkpoint/store.ts";
 import { finishRequestedRun } from "../run/loop/finish-requested-run.ts";
 import { leaveQueue } from "../run/queue.ts";
-import { checkCodecOption, checkStoreOption, checkWorldOption } from "../run/session/options/check-run-options.ts";
+import { checkCodecOption, checkWorldOption } from "../run/session/options/check-run-options.ts";
 import { type ActiveRun, getThreadRegistry } from "../run/session/thread-registry.ts";
 import { getCodec, getWorld } from "../run/task/open-session.ts";
 import type { Codec } from "../state/codec.ts";
@@ -56,8 +56,7 @@ interface GivenRequest extends RequestRunOptions {
 }
 
 /** Checks the options that both calls share. Throws `invalid_option`, `invalid_id`. */
-export function checkRequestOptions(call: string, store: Store, options: RequestRunOptions): void {
-  checkStoreOption(call, store ?? null);
+export function checkRequestOptions(call: string, options: RequestRunOptions): void {
   checkWorldOption(call, options.world);
   checkCodecOption(call, options.codec);
   checkId("thread", options.thread);

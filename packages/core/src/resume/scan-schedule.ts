@@ -108,7 +108,7 @@ export function createScanSchedule({
       const aheadMs = now - world.clock.now();
       // A single row and a single timer of the process, however many timers the store has.
       const [timer] = await store.timers({ dueAfter: now, limit: 1 });
-      const dueAt = Math.min(timer?.dueAt ?? Number.POSITIVE_INFINITY, nextSlot.getAfter(now));
+      const dueAt = Math.min(timer?.dueAt ?? Number.POSITIVE_INFINITY, nextSlot.get());
       cancelAlarm();
       cancelAlarm = ignore;
       if (Number.isFinite(dueAt) && isServing()) cancelAlarm = world.schedule.at(dueAt - aheadMs, schedule.request);

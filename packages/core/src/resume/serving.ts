@@ -83,7 +83,7 @@ export function checkServing(call: string, options: ServingOptions, known: reado
       what: `${call}: expected a store, got undefined`,
       next: "Pass the store that holds the threads",
     });
-  if (call !== "deliver" && options.store.ownership === "orchestrator") throw createOwnershipError(call);
+  if (call !== "deliver") checkOwnership(call, options.store);
   if (!Array.isArray(options.graphs))
     throw invalidOption({ where: call, option: "graphs", expected: "a list of graphs", got: options.graphs });
   for (const graph of options.graphs) checkGraphOption(call, graph);
@@ -92,8 +92,10 @@ export function checkServing(call: string, options: ServingOptions, known: reado
   checkCount(call, { parkAfter: options.parkAfter });
 }
 
-function createOwnershipError(call: string): StatewrightError {
-  return new StatewrightError("store_mixed", {
+/** Throws `store_mixed` for a store whose threads an orchestrator owns: no engine serves them. */
+export function checkOwnership(call: string, { ownership }: Pick<Store, "ownership">): void {
+  if (ownership !== "orchestrator") return;
+  throw new StatewrightError("store_mixed", {
     what: `${call}: expected a store that owns its threads, got a store whose threads an orchestrator owns`,
     next: "Run its threads with deliver, or pass another store",
     details: { ownership: "orchestrator" },

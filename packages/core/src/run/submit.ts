@@ -2,7 +2,7 @@
 import { StatewrightError } from "../base/errors.ts";
 import { checkId, createId } from "../base/ids.ts";
 import { invalidOption } from "../base/invalid-option.ts";
-import { checkCount, checkNumber, checkOptions, latestTime } from "../base/options.ts";
+import { checkCount, checkDate, checkNumber, checkOptions, latestTime } from "../base/options.ts";
 import type { RunRow, RunStatus } from "../checkpoint/checkpoint.ts";
 import { readStoreTime } from "../checkpoint/read-store-time.ts";
 import type { Store } from "../checkpoint/store.ts";
@@ -99,19 +99,15 @@ export async function queueRun(
 
 /** Throws `invalid_option` for an invalid start time. */
 function checkDelay({ at, debounce }: SubmitOptions<GraphTypes>): void {
-  const ms = at instanceof Date ? at.getTime() : at;
-  if (ms !== undefined && !(typeof ms === "number" && Number.isFinite(ms) && ms <= latestTime))
-    throw invalidOption({
-      ...{ where: "submit", option: "at", expected: "a date, or milliseconds since the epoch", got: at },
-    });
+  checkDate("submit", { at });
   if (debounce === undefined) return;
   checkOptions("the debounce of submit", debounce, ["key", "ms"]);
   checkId("debounce key", debounce.key);
   checkNumber("the debounce of submit", { ms: debounce.ms ?? null }, 0, latestTime);
   if (at !== undefined)
     throw invalidOption({
-      ...{ where: "submit", option: "at", expected: "no start time beside `debounce`", got: at },
-      fix: "Remove one of the options: the calls of a debounce key set the start",
+      ...{ where: "submit", expected: "one of `at` and `debounce`", found: "both" },
+      fix: "Remove one of the two: the calls of a debounce key set the start",
     });
 }
 

@@ -287,7 +287,11 @@ describe("an act on many runs", () => {
       const error = await getFailure(retryRuns({ store, graphs: [], filter: {}, ...options }), "invalid_option");
       expect(error.message).toContain(word);
     };
-    await refuse({ filter: { status: "done" } }, "status");
+    await refuse(
+      { filter: { status: "done" } },
+      'retryRuns.filter: `status` must be "failed" or "parked", got "done".',
+    );
+    await refuse({ filter: { status: "active" } }, 'retryRuns.filter: `status` must be a run status, got "active".');
     await refuse({ filter: { limit: 3 } }, "limit");
     await refuse({ filter: undefined }, "filter");
     await refuse({ cursor: "x" }, "cursor");
@@ -296,6 +300,27 @@ describe("an act on many runs", () => {
     expect((await getFailure(deleteThreads(store, { filter: {}, cursor: "x" }), "invalid_option")).message).toContain(
       "cursor",
     );
+  });
+
+  test("a filter with an undefined value is refused, and does not match the rows of all values [Y33]", async () => {
+    const { store, world, graph } = await createFixture([]);
+    await submit(graph, { store, world, thread: "t", tenant: "acme", input: { how: "ok" } });
+    const filter = { tenant: undefined } as object;
+    for (const act of [
+      cancelRuns(store, { filter }),
+      resumeRuns({ store, graphs: [graph], filter }),
+      retryRuns({ store, graphs: [graph], filter }),
+      deleteThreads(store, { filter }),
+    ])
+      expect((await getFailure(act, "invalid_option")).message).toContain(
+        "filter: `tenant` must be a value, got undefined. Pass the value, or remove the option",
+      );
+    expect((await listRuns(store)).map(({ status }) => status)).toEqual(["queued"]);
+  });
+
+  test("a store in place of the options of resumeRuns is refused with the call to write [Y33]", async () => {
+    const error = await getFailure(resumeRuns(memoryStore() as never), "invalid_option");
+    expect(error.message).toContain("expected options with a store, got a store. Write resumeRuns({ store, graphs, ");
   });
 
   test("an error of the store that ends by itself stops the act with that error [Y33]", async () => {

@@ -58,6 +58,8 @@ export function openRelayFolder(file: string, place: RelayPlace): RelayFolder {
 
 /** Hash of the device and the inode: the same for every path to the file, and another one for a copy. */
 function hashFile(file: string): string {
+  if (typeof file !== "string")
+    throw invalidOption({ where: "socketRelay", expected: "the path of a database file", got: file });
   if (file === ":memory:" || file === "")
     throw invalidOption({
       where: "socketRelay",

@@ -130,6 +130,7 @@ test("a folder of another user, an open folder and a link are refused [SE6]", ()
 });
 
 test("a file that does not exist and a store in memory are refused, with the way out [SE6]", () => {
+  expect(() => socketRelay(undefined as never)).toThrow(/invalid_option.*the path of a database file, got undefined/);
   expect(() => socketRelay(joinPath(folder, "absent.db"))).toThrow(/store_missing.*Call sqliteStore\(path\) first/);
   expect(() => socketRelay(":memory:")).toThrow(/Use memoryRelay\(\)/);
   expect(() => socketRelay(file, { wrong: 1 } as never)).toThrow(/"wrong"/);

@@ -9,8 +9,9 @@ import { checkThreadFilter, threadFilterKeys } from "../../checkpoint/rules.ts";
 import type { Store, ThreadFilter, ThreadRow } from "../../checkpoint/store.ts";
 import { checkStoreOption } from "../../run/session/options/check-run-options.ts";
 import { type ActReport, actNames, type BulkOptions, checkBulkOptions, performAct } from "./act.ts";
+import { checkFilterValues } from "./run-list.ts";
 
-/** Filter of the threads of an act: that of `listThreads` without its page. */
+/** Filter of the threads of an act: that of `listThreads` without its page. An undefined value is refused. */
 export type ActThreadFilter = Omit<ThreadFilter, "before" | "limit">;
 
 /** Options of `deleteThreads`. */
@@ -67,7 +68,8 @@ function checkFilter(filter: ActThreadFilter): void {
     filter,
     threadFilterKeys.filter((key) => key !== "before"),
   );
-  checkThreadFilter(filter);
+  checkFilterValues(`${where}.filter`, filter);
+  checkThreadFilter(filter, `${where}.filter`);
 }
 
 async function countThreads(store: Store, { status, ...filter }: ActThreadFilter): Promise<number> {

@@ -48,6 +48,11 @@ async function continueRuns(
   options: ResumeRunsOptions,
   statuses: readonly RunStatus[],
 ): Promise<ActReport> {
+  if (typeof options === "object" && options !== null && "claim" in options)
+    throw invalidOption({
+      ...{ where: call, expected: "options with a store", found: "a store" },
+      fix: `Write ${call}({ store, graphs, filter })`,
+    });
   checkServing(call, options, names);
   checkBulkOptions(call, options);
   checkActFilter(call, options.filter, statuses);

@@ -8,7 +8,7 @@ import { checkRunFilter, runFilterKeys } from "../../checkpoint/rules.ts";
 import type { ListedRunRow, RunFilter, Store } from "../../checkpoint/store.ts";
 import type { Act } from "./act.ts";
 
-/** Filter of the runs of an act: that of `listRuns` without its page. */
+/** Filter of the runs of an act: that of `listRuns` without its page. An undefined value is refused. */
 export type ActRunFilter = Omit<RunFilter, "before" | "order" | "limit">;
 
 const pageKeys: readonly string[] = ["before", "order", "limit"];
@@ -25,10 +25,25 @@ export function checkActFilter(where: string, filter: ActRunFilter, statuses: re
     filter,
     runFilterKeys.filter((key) => !pageKeys.includes(key)),
   );
-  for (const status of checkRunFilter(filter) ?? [])
+  checkFilterValues(`${where}.filter`, filter);
+  for (const status of checkRunFilter(filter, `${where}.filter`) ?? [])
     if (!statuses.includes(status))
       throw invalidOption({
-        ...{ where: `${where}.filter`, option: "status", expected: statuses.join(", "), got: status },
+        ...{ where: `${where}.filter`, option: "status", got: status },
+        expected: statuses.map((each) => JSON.stringify(each)).join(" or "),
+      });
+}
+
+/**
+ * Throws `invalid_option` for an option of a filter that is undefined: the act would reach the rows of all values, for
+ * example of all tenants.
+ */
+export function checkFilterValues(where: string, filter: object): void {
+  for (const [option, value] of Object.entries(filter))
+    if (value === undefined)
+      throw invalidOption({
+        ...{ where, option, expected: "a value", got: value },
+        fix: "Pass the value, or remove the option to act on the rows of all values",
       });
 }
 

@@ -77,8 +77,18 @@ function parsePattern(pattern: string, timezone: string): Cron {
   try {
     return new Cron(pattern, { timezone, paused: true });
   } catch (error) {
-    const found = `"${pattern}" (${error instanceof Error ? error.message : String(error)})`;
-    const fix = 'Use five fields, such as "0 9 * * 1-5": minute, hour, day of the month, month, day of the week';
-    throw invalidOption({ where, option: "cron", expected: "a cron pattern", found, fix });
+    const problem = error instanceof Error ? error.message.replace(/^CronPattern: /, "") : String(error);
+    throw invalidOption({ ...patternError, found: `"${pattern}" (${problem})` });
   }
+}
+
+const patternError = {
+  ...{ where: "schedule", option: "cron", expected: "a cron pattern of five fields, or six with seconds first" },
+  fix: 'Use five fields, such as "0 9 * * 1-5": minute, hour, day of the month, month, day of the week',
+};
+
+/** Throws `invalid_option` for a pattern without five or six fields: croner accepts a year and names such as `@daily`. */
+export function checkPatternFields(pattern: unknown): void {
+  const count = typeof pattern === "string" ? pattern.trim().split(/\s+/).length : 0;
+  if (count !== 5 && count !== 6) throw invalidOption({ ...patternError, got: pattern });
 }

@@ -5,10 +5,17 @@ import { readStoreTime } from "../../checkpoint/read-store-time.ts";
 import type { Store } from "../../checkpoint/store.ts";
 
 export interface NextSlot {
-  /** Reads the next slot from the store: a single row, by an index. Logs a failure, and keeps the slot read before. */
+  /** Notes the time of a scan, before the scan fires its slots. Rejects with the error of the store. */
+  startScan(): Promise<void>;
+  /**
+   * Reads the first slot after the last scan: a single row, by an index. Logs a failure, and keeps the slot read before.
+   */
   read(): Promise<void>;
-  /** Returns the last read slot; `Infinity` if it is not after `now`. */
-  getAfter(now: number): number;
+  /**
+   * Returns the last read slot, also a slot that became due during the last scan, so that it fires at once. Returns
+   * `Infinity` for a slot that was due at the start of the scan: the next poll retries it.
+   */
+  get(): number;
 }
 
 /** Creates the next slot of the schedules of these graphs. Runs do not change schedules, so each poll reads it once. */
@@ -22,16 +29,22 @@ export function createNextSlot({
   readonly graphs: readonly string[];
 }): NextSlot {
   let next = Number.POSITIVE_INFINITY;
+  /** `Infinity` until the store has answered. */
+  let scannedAt = Number.POSITIVE_INFINITY;
   return {
+    startScan: async () => {
+      scannedAt = Number.POSITIVE_INFINITY;
+      scannedAt = await readStoreTime(store, world);
+    },
     read: async () => {
       try {
-        const dueAfter = await readStoreTime(store, world);
-        const [slot] = await store.schedules.list({ dueAfter, graphs, limit: 1 });
+        if (scannedAt === Number.POSITIVE_INFINITY) return;
+        const [slot] = await store.schedules.list({ dueAfter: scannedAt, graphs, limit: 1 });
         next = slot?.dueAt ?? Number.POSITIVE_INFINITY;
       } catch (error) {
         world.log("error", "the schedules could not be read", { error: toErrorRecord(error) });
       }
     },
-    getAfter: (now) => (next > now ? next : Number.POSITIVE_INFINITY),
+    get: () => (next > scannedAt ? next : Number.POSITIVE_INFINITY),
   };
 }

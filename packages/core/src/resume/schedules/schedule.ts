@@ -2,7 +2,14 @@
 import { checkId } from "../../base/ids.ts";
 import { invalidOption } from "../../base/invalid-option.ts";
 import { isSameData, type JsonObject } from "../../base/json.ts";
-import { checkChoice, checkCount, checkOptions, checkTime, listOptionNames } from "../../base/options.ts";
+import {
+  checkChoice,
+  checkCount,
+  checkOptions,
+  checkDate,
+  listOptionNames,
+  toTimeText,
+} from "../../base/options.ts";
 import type { World } from "../../base/world.ts";
 import { readStoreTime } from "../../checkpoint/read-store-time.ts";
 import type { MissedSlots, ScheduleRow } from "../../checkpoint/schedule.ts";
@@ -19,7 +26,8 @@ import { checkThreadAccepts, toRunCaller } from "../../run/submit.ts";
 import { getCodec, getWorld } from "../../run/task/open-session.ts";
 import type { Codec } from "../../state/codec.ts";
 import { copyChannels } from "../../state/copy-input.ts";
-import { createCalendar } from "./calendar.ts";
+import { checkOwnership } from "../serving.ts";
+import { checkPatternFields, createCalendar } from "./calendar.ts";
 import { type RunSchedule, toRunSchedule } from "./run-schedule.ts";
 
 /** Slots of a schedule. */
@@ -111,7 +119,8 @@ const optionNames = listOptionNames<ScheduleOptions<GraphTypes>>({
  * run, also after a crash. Repeated calls are harmless: an id with equal content changes nothing, and one with other
  * content updates the schedule. The next slot of an updated schedule is counted from now when its calendar changed, and
  * stays otherwise; a paused schedule stays paused. Rejects with `invalid_input`, `graph_changed`, `invalid_option` also
- * for a schedule of another tenant and for a calendar without a next slot, `invalid_id`, and errors of the store.
+ * for a schedule of another tenant and for a calendar without a next slot, `invalid_id`, `store_mixed` for a store
+ * whose threads an orchestrator owns, and errors of the store.
  *
  * @example
  * ```ts
@@ -152,8 +161,9 @@ type ScheduleContent = Omit<
 
 function checkScheduleOptions(store: Store, options: ScheduleOptions<GraphTypes>): void {
   const where = "schedule";
-  checkOptions(where, options, optionNames);
   checkStoreOption(where, store ?? null);
+  checkOptions(where, options, optionNames);
+  checkOwnership(where, store);
   checkGraphOption(where, options.graph);
   const { id, graph, cron, timeZone, everyMs, thread, threadPerFire, missed, until, ...queued } = options;
   checkId("schedule", id);
@@ -162,19 +172,24 @@ function checkScheduleOptions(store: Store, options: ScheduleOptions<GraphTypes>
   checkRunOptions("submit", graph, { ...queued, store, ...(thread === undefined ? {} : { thread }) });
   if ((cron === undefined) === (everyMs === undefined))
     throw invalidOption({
-      ...{ where, option: "cron", expected: "either `cron` or `everyMs`", got: cron },
-      fix: "Pass one of the two",
+      ...{ where, expected: "one of `cron` and `everyMs`", found: cron === undefined ? "neither" : "both" },
+      fix: cron === undefined ? "Pass one of the two" : "Remove one of the two",
     });
   if ((thread === undefined) === (threadPerFire !== true))
     throw invalidOption({
-      ...{ where, option: "thread", expected: "either `thread` or `threadPerFire: true`", got: thread },
+      ...{ where, expected: "one of `thread` and `threadPerFire: true`" },
+      found: thread === undefined ? "neither" : "both",
       fix: "Pass the thread of all runs, or threadPerFire: true for a new thread each time",
     });
   if (timeZone !== undefined && cron === undefined)
-    throw invalidOption({ where, option: "timeZone", expected: "no time zone without `cron`", got: timeZone });
+    throw invalidOption({
+      ...{ where, option: "timeZone", expected: "the time zone of a `cron` pattern", got: timeZone },
+      fix: "Remove it, or use `cron` in place of `everyMs`: a distance knows no time zone",
+    });
+  if (cron !== undefined) checkPatternFields(cron);
   checkCount(where, { everyMs }, 1_000, Number.MAX_SAFE_INTEGER);
   if (missed !== undefined) checkChoice(where, { missed }, ["skip", "last", "all"]);
-  checkTime(where, { until: until instanceof Date ? until.getTime() : until });
+  checkDate(where, { until });
 }
 
 /** A run key is the id of the schedule, a colon and a time. */
@@ -263,10 +278,15 @@ function updateRow(known: ScheduleRow, content: ScheduleContent, now: number): O
 function findFirstSlot(content: ScheduleContent, now: number): number {
   const slot = createCalendar({ ...content, anchorAt: now }).findNext(now);
   if (slot !== undefined) return slot;
+  const { until, cron } = content;
+  if (until === undefined)
+    throw invalidOption({
+      ...{ where: "schedule", option: "cron", expected: "a pattern with a slot after now", got: cron },
+      fix: "Use a date that exists: no year has this one",
+    });
   throw invalidOption({
-    where: "schedule",
-    option: content.until !== undefined ? "until" : content.cron !== undefined ? "cron" : "everyMs",
-    expected: "a calendar with a slot after now",
-    got: content.until ?? content.cron ?? content.everyMs,
+    ...{ where: "schedule", option: "until", expected: "a time at or after the first slot" },
+    found: toTimeText(until),
+    fix: "Use a later time, in milliseconds since the epoch, or remove the schedule with removeSchedule",
   });
 }

@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import type { RunRow } from "../../../src/checkpoint/checkpoint.ts";
 import {
+  cancelRun,
   channel,
   defineGraph,
   defineState,
@@ -199,6 +200,19 @@ describe("a run submitted for a later time", () => {
       { code: "invalid_id" },
     );
     expect(await listRuns(store)).toEqual([]);
+    const refuse = (options: object) => expect(submit(words, { store, input: { word: "w" }, ...options })).rejects;
+    await refuse({ at: new Date(Number.NaN) }).toThrow("since the epoch, got an invalid date.");
+    await refuse({ at: 5, debounce: { key: "k", ms: 1 } }).toThrow(
+      "submit: expected one of `at` and `debounce`, got both.",
+    );
+  });
+
+  test("is refused by a cancel without its id, with the option to pass [Y8, PK11]", async () => {
+    const { store, world, start } = createFixture();
+    await submit(words, { store, world, thread: "t", input: { word: "w" }, at: start + 1_000 });
+    await expect(cancelRun(store, { thread: "t" })).rejects.toThrow(
+      'the thread "t" has no run to stop. Pass the id of a run with `run`, as a delayed run needs;',
+    );
   });
 });
 

@@ -221,6 +221,43 @@ describe("a schedule", () => {
   });
 });
 
+test("a slot that becomes due during a scan is fired after it, and does not wait for the next poll [Y7]", async () => {
+  const world = createVirtualWorld(Date.UTC(2025, 2, 24));
+  const start = world.clock.now();
+  let aheadMs = 0;
+  const store = memoryStore({ now: () => world.clock.now() + aheadMs });
+  const { list } = store.schedules;
+  store.schedules.list = async (filter) => {
+    const rows = await list(filter);
+    if (filter?.dueBy !== undefined) aheadMs = hourMs + 1;
+    return rows;
+  };
+  await schedule(store, { ...hourly, world });
+  const host = await startEngine({ store, world });
+  await world.advance(1);
+  expect(await listKeys({ store })).toEqual([`s:${new Date(start + hourMs).toISOString()} done`]);
+  await host.stop();
+});
+
+test("a slot whose write fails is tried again with each poll, and not in between [Y7]", async () => {
+  const fixture = createFixture();
+  const { store, world } = fixture;
+  await schedule(store, { ...hourly, world });
+  const host = await startEngine(fixture);
+  let attempts = 0;
+  const { put } = store.schedules;
+  store.schedules.put = async () => {
+    attempts += 1;
+    throw new StatewrightError("store_failed", { what: "the disk is full", next: "Free some space" });
+  };
+  await world.advance(hourMs + 25 * minuteMs);
+  expect(attempts).toBe(3);
+  store.schedules.put = put;
+  await world.advance(10 * minuteMs);
+  expect((await listRuns(store)).map(({ status }) => status)).toEqual(["done"]);
+  await host.stop();
+});
+
 describe("ten slots without an engine", () => {
   for (const [missed, slots] of [
     ["skip", []],
@@ -290,7 +327,7 @@ describe("ten slots without an engine", () => {
 describe("a repeated call of schedule", () => {
   test("with equal content changes nothing [Y7]", async () => {
     const { store, world } = createFixture();
-    const options = { ...hourly, world, metadata: { a: 1, b: { c: 2 } }, until: 9e15 } as const;
+    const options = { ...hourly, world, metadata: { a: 1, b: { c: 2 } }, until: 8e15 } as const;
     const first = await schedule(store, { ...options, input: { word: "w", log: ["a"] } });
     await world.advance(minuteMs);
     const again = { log: ["a"], word: "w" };
@@ -466,6 +503,33 @@ test("a schedule with invalid options or an invalid input is refused and not sto
     await expect(call, JSON.stringify(options)).rejects.toMatchObject({ code });
   }
   expect(await listSchedules(store)).toEqual([]);
+});
+
+test("a refused schedule names the option to change and the reason [Y7]", async () => {
+  const { store, world, start } = createFixture();
+  const cron = { everyMs: undefined, cron: "0 9 * * *" };
+  const wrong: readonly (readonly [options: object, message: string])[] = [
+    [{ everyMs: undefined }, "schedule: expected one of `cron` and `everyMs`, got neither. Pass one of the two."],
+    [{ cron: "0 9 * * *" }, "schedule: expected one of `cron` and `everyMs`, got both. Remove one of the two."],
+    [{ thread: undefined }, "schedule: expected one of `thread` and `threadPerFire: true`, got neither."],
+    [{ threadPerFire: true }, "schedule: expected one of `thread` and `threadPerFire: true`, got both."],
+    [{ ...cron, cron: "9 * * *" }, 'five fields, or six with seconds first, got "9 * * *". Use five fields'],
+    [{ ...cron, cron: "0 0 9 * * * 2030" }, 'with seconds first, got "0 0 9 * * * 2030".'],
+    [{ ...cron, cron: "@daily" }, 'with seconds first, got "@daily".'],
+    [{ ...cron, cron: "61 9 * * *" }, 'got "61 9 * * *" (Invalid value for minute: 61).'],
+    [{ ...cron, cron: "0 0 30 2 *" }, '`cron` must be a pattern with a slot after now, got "0 0 30 2 *".'],
+    [{ timeZone: "UTC" }, '`timeZone` must be the time zone of a `cron` pattern, got "UTC". Remove it,'],
+    [{ until: start }, "`until` must be a time at or after the first slot, got 2025-03-24T00:00:00.000Z."],
+    [{ until: new Date("none") }, "`until` must be a date, or milliseconds since the epoch, got an invalid date."],
+  ];
+  for (const [options, message] of wrong)
+    await expect(schedule(store, { ...hourly, world, ...options } as never)).rejects.toThrow(message);
+});
+
+test("a schedule in a store whose threads an orchestrator owns is refused: no engine would fire it [Y7]", async () => {
+  const { world } = createFixture();
+  const store = memoryStore({ ownership: "orchestrator" });
+  await expect(schedule(store, { ...hourly, world })).rejects.toMatchObject({ code: "store_mixed" });
 });
 
 test("a schedule for the state of an existing thread creates no thread, and skips its slots after the thread is deleted [Y7]", async () => {
