@@ -1,5 +1,5 @@
 /** Worker in a child process of Node, which real signals end and stop. */
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { join } from "node:path";
 import process from "node:process";
 import { createInterface } from "node:readline";
@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import type { Delivery, DeliveryResult } from "@statewright/core";
 import type { WorkerOptions } from "@statewright/testing/conformance";
 import type { DeliveryReply } from "./delivery-process.ts";
-import { StoreFailedError, type Worker, WorkerLostError } from "./worker.ts";
+import { StoreFailedError, storeFile, type Worker, WorkerLostError } from "./worker.ts";
 
 const file = fileURLToPath(new URL("./delivery-process.ts", import.meta.url));
 
@@ -51,7 +51,7 @@ export function createProcessWorker(folder: string, { version = 1, clockOffsetMs
       await closed;
     },
     stop: async () => {
-      await stopChild(child);
+      await stopChild(child, folder);
       loseAll();
       return async () => {
         child.kill("SIGCONT");
@@ -65,6 +65,25 @@ export function createProcessWorker(folder: string, { version = 1, clockOffsetMs
   };
 }
 
-async function stopChild(child: ChildProcess): Promise<void> {
-  child.kill("SIGSTOP");
+/** Stops a child outside of a transaction: a process that is stopped inside one blocks the file for all others. */
+async function stopChild(child: ChildProcess, folder: string): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    child.kill("SIGSTOP");
+    if (canWrite(folder)) return;
+    if (attempt === maxAttempts) throw new Error(`a stopped worker held a lock of its file ${maxAttempts} times`);
+    child.kill("SIGCONT");
+    await new Promise<void>((resolve) => setImmediate(resolve));
+  }
+}
+
+const maxAttempts = 50;
+
+/** Returns true if another process can take the write lock of the file. */
+function canWrite(folder: string): boolean {
+  const program = `
+    const { DatabaseSync } = require("node:sqlite");
+    const db = new DatabaseSync(process.argv[1], { timeout: 250 });
+    db.exec("BEGIN IMMEDIATE; ROLLBACK");`;
+  const file = join(folder, storeFile);
+  return spawnSync(process.execPath, ["--no-warnings", "-e", program, file], { stdio: "ignore" }).status === 0;
 }

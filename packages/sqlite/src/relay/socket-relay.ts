@@ -12,7 +12,6 @@ import {
   type World,
 } from "@statewright/core";
 import { checkOptions, listOptionNames, systemWorld } from "@statewright/core/adapter";
-import { checkPath } from "../store-options.ts";
 import { connectToPublisher, type PublisherConnection } from "./publisher-connection.ts";
 import { type PublisherServer, startPublisherServer } from "./publisher-server.ts";
 import { getRelayPlace, openRelayFolder, type RelayFolder } from "./relay-folder.ts";
@@ -50,7 +49,6 @@ const searchMs = 1_000;
  */
 export function socketRelay(path: string, options: SocketRelayOptions = {}): SocketRelay {
   checkOptions("socketRelay", options, optionNames);
-  checkPath("socketRelay", path);
   const { codec = createCodec([]), world = systemWorld() } = options;
   return new FileRelay(openRelayFolder(path, getRelayPlace()), codec, world);
 }
