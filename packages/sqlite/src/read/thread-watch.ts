@@ -12,6 +12,12 @@ import { threadHeadCheckpoint } from "./thread-head.ts";
 /** Shortest time between two polls, in milliseconds. A slow poll is followed by a longer pause. */
 const pollMs = 25;
 
+/**
+ * Without a start, because the file was locked: how far back the first poll that can read reports changes, in
+ * milliseconds, and inputs, in numbers. Hints about earlier changes are harmless.
+ */
+const reportedBeforeStart = { ms: 60_000, inputs: 100 } as const;
+
 /** Maximum share of the time that polls take. */
 const maxPollShare = 0.05;
 
@@ -64,6 +70,8 @@ export class ThreadWatch {
   #watched: Readonly<Record<HintKind, boolean>> = { input: false, change: false };
   #cancelPoll: (() => void) | undefined;
   #version = -1;
+  /** Time of the first listener. */
+  #startedAt = 0;
   /** Number of the last input, and time of the last change; undefined before the first read. */
   #lastInput: number | undefined;
   #lastChange: number | undefined;
@@ -81,6 +89,7 @@ export class ThreadWatch {
   watch(listener: HintListener, { kinds }: WatchOptions = {}): () => void {
     // The same function may listen twice.
     const own: HintListener = (thread, kind) => listener(thread, kind);
+    if (this.#listeners.size === 0) this.#startedAt = this.#parts.world.clock.now();
     this.#listeners.set(own, kinds);
     this.#updateWatched();
     this.#readQuietly(() => this.#readStart());
@@ -154,21 +163,28 @@ export class ThreadWatch {
 
   #poll(): void {
     const version = this.#sql.version.get() ?? -1;
-    if (this.#lastInput === undefined) {
-      this.#readStart();
-      return;
-    }
-    if (version === this.#version) return;
-    this.#version = version;
+    const hasStart = this.#lastInput !== undefined && (this.#lastChange !== undefined || !this.#watched.change);
+    if (hasStart && version === this.#version) return;
     for (const thread of this.#findInputs(this.#lastInput)) this.report(thread, "input");
-    if (this.#lastChange === undefined) return;
-    for (const thread of this.#findChanges(this.#lastChange)) this.report(thread, "change");
+    if (this.#watched.change) {
+      const since = this.#lastChange ?? this.#findStart();
+      for (const thread of this.#findChanges(since)) this.report(thread, "change");
+    }
+    this.#version = version;
   }
 
-  #findInputs(last: number): readonly string[] {
+  /** Time of the oldest reported change when the start could not be read, also by clocks that are behind. */
+  #findStart(): number {
+    return Math.min(this.#sql.newestChange.get() ?? 0, this.#startedAt - reportedBeforeStart.ms);
+  }
+
+  #findInputs(known: number | undefined): readonly string[] {
     // The newest number is lower after the deletion of its thread.
-    this.#lastInput = this.#sql.newestInput.get() ?? 0;
-    return this.#lastInput > last ? this.#sql.inputs.all(last) : [];
+    const newest = this.#sql.newestInput.get() ?? 0;
+    const last = known ?? Math.max(0, newest - reportedBeforeStart.inputs);
+    const threads = newest > last ? this.#sql.inputs.all(last) : [];
+    this.#lastInput = newest;
+    return threads;
   }
 
   /** Returns the threads changed since, and those whose active run has a new checkpoint. */

@@ -3,6 +3,8 @@ import type { Store } from "@statewright/core";
 import type { RunRow } from "@statewright/core/store";
 import { type VirtualClock, virtualClock } from "@statewright/testing";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { getDriverByName } from "../../src/driver/choose-driver.ts";
+import { ThreadWatch } from "../../src/read/thread-watch.ts";
 import { createSuperstep, graph, saveCommit } from "../support/rows.ts";
 import { sqliteStore } from "../support/sqlite-store.ts";
 import { createFolder } from "../support/stores.ts";
@@ -92,4 +94,32 @@ describe("hints about writes of other processes [PK12]", () => {
     expect(heard).toContain("t input");
     await reader.close();
   });
+});
+
+test("changes before the first poll are reported, although the file was locked when the listener began [PK12]", async () => {
+  const claim = await other.claim({ ...graph, thread: "t" });
+  await saveCommit(other, { ...createSuperstep("t", claim, 1), run: createRun("r1", "t"), release: true });
+  const db = getDriverByName().open(join(home.path, "agent.db"));
+  let isLocked = true;
+  const lockable = Object.assign(Object.create(db) as typeof db, {
+    prepare: (sql: string) => {
+      const statement = db.prepare(sql);
+      const get = statement.get.bind(statement);
+      return Object.assign(statement, {
+        get: (...values: never[]) => {
+          if (isLocked) throw new Error("database is locked");
+          return get(...values);
+        },
+      });
+    },
+  });
+  const watch = new ThreadWatch(lockable, { world, isClosed: () => false, isLocal: false });
+  const heard: string[] = [];
+  watch.watch((thread, kind) => void heard.push(`${thread} ${kind}`));
+  await other.request({ thread: "t", id: "q1", kind: "pause", at: 8 });
+  isLocked = false;
+  await world.advance(50);
+  expect(new Set(heard)).toEqual(new Set(["t input", "t change"]));
+  watch.close();
+  db.close();
 });

@@ -2,14 +2,7 @@
 import { checkId } from "../../base/ids.ts";
 import { invalidOption } from "../../base/invalid-option.ts";
 import { isSameData, type JsonObject } from "../../base/json.ts";
-import {
-  checkChoice,
-  checkCount,
-  checkOptions,
-  checkDate,
-  listOptionNames,
-  toTimeText,
-} from "../../base/options.ts";
+import { checkChoice, checkCount, checkDate, checkOptions, listOptionNames, toTimeText } from "../../base/options.ts";
 import type { World } from "../../base/world.ts";
 import { readStoreTime } from "../../checkpoint/read-store-time.ts";
 import type { MissedSlots, ScheduleRow } from "../../checkpoint/schedule.ts";
