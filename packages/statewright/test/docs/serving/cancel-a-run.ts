@@ -34,10 +34,8 @@ async function work(): Promise<void> {
 async function waitForStart(): Promise<void> {
   const reading = new AbortController();
   const changed = watchStore(store, { signal: reading.signal });
-  if ((await store.thread(thread))?.status === "running") return;
-  for await (const id of changed) {
-    if (id === thread && (await store.thread(thread))?.status === "running") break;
-  }
+  while ((await store.thread(thread))?.status !== "running") await changed.next();
+  reading.abort();
 }
 
 /** Cancels the run of the thread, wherever it runs. */
