@@ -30,21 +30,21 @@ test("scenarios whose parts the simulated orchestrator lacks are listed with the
 });
 
 describe("a simulated orchestrator with workers in one process", () => {
-  for (const { id, name, run } of tests)
-    test(`${name} [PK16, ${id}]`, () => run(async () => createDeliverer({ createWorker: createLocalWorker })));
+  for (const { name, run } of tests)
+    test(name, () => run(async () => createDeliverer({ createWorker: createLocalWorker })));
 });
 
 describe("a simulated orchestrator that loses, doubles and repeats deliveries", () => {
-  for (const { id, name, run } of tests)
-    test(`${name} [PK16, ${id}]`, () => run(async () => createDeliverer({ createWorker: createLocalWorker, seed: 7 })));
+  for (const { name, run } of tests)
+    test(name, () => run(async () => createDeliverer({ createWorker: createLocalWorker, seed: 7 })));
 });
 
 describe("a simulated orchestrator with workers that real signals end", () => {
   const needProcesses = tests.filter(
     ({ id, needs }) => id === "PA18" || needs.includes("kill") || needs.includes("stop"),
   );
-  for (const { id, name, run } of needProcesses)
-    test(`${name} [PK16, ${id}]`, () => run(async () => createDeliverer({ createWorker: createProcessWorker })));
+  for (const { name, run } of needProcesses)
+    test(name, () => run(async () => createDeliverer({ createWorker: createProcessWorker })));
 });
 
 test.each(plantedFaults)("an orchestrator with the planted fault %s is caught by the suite [PK16]", async (fault) => {

@@ -240,7 +240,7 @@ describe.each(driverNames)("a store that only reads, on %s", (driver) => {
 });
 
 describe("a read-only folder", () => {
-  test.runIf(canChangeUser)("with a store at work is read through its files [ND6]", async () => {
+  test.runIf(canChangeUser)("a read-only folder with a store at work is read through its files [ND6]", async () => {
     const writer = open();
     await saveSteps(writer, 2);
     const before = hashFiles();
@@ -250,24 +250,27 @@ describe("a read-only folder", () => {
     expect(readInProcess({ user: otherUser })).toEqual({ items: ["1", "2"] });
   });
 
-  test.runIf(canChangeUser)("with a log but without its index is refused, with what to do [ND6]", async () => {
-    const child = await startChild(file);
-    const { epoch } = await child.claim("t");
-    await child.ask({ do: "step", thread: "t", epoch, id: 1 });
-    await child.kill();
-    renameSync(`${file}-shm`, join(home.path, "moved"));
-    const before = hashFiles();
-    expect(readInProcess({ user: otherUser })).toEqual({
-      code: "store_failed",
-      message: expect.stringMatching(
-        /has commits, and SQLite cannot create .*-shm" in the folder.*write access to the folder/,
-      ),
-    });
-    expect(hashFiles()).toEqual(before);
-  });
+  test.runIf(canChangeUser)(
+    "a read-only folder with a log but without its index is refused, with what to do [ND6]",
+    async () => {
+      const child = await startChild(file);
+      const { epoch } = await child.claim("t");
+      await child.ask({ do: "step", thread: "t", epoch, id: 1 });
+      await child.kill();
+      renameSync(`${file}-shm`, join(home.path, "moved"));
+      const before = hashFiles();
+      expect(readInProcess({ user: otherUser })).toEqual({
+        code: "store_failed",
+        message: expect.stringMatching(
+          /has commits, and SQLite cannot create .*-shm" in the folder.*write access to the folder/,
+        ),
+      });
+      expect(hashFiles()).toEqual(before);
+    },
+  );
 
   test.runIf(canChangeUser)(
-    "whose file changes after it was opened ends the reads of the store, none of them torn [ND6]",
+    "a read-only folder whose file changes after it was opened ends the reads of the store, none of them torn [ND6]",
     async () => {
       const writer = open();
       await saveSteps(writer, 1);
@@ -289,22 +292,25 @@ describe("a read-only folder", () => {
     },
   );
 
-  test.runIf(canChangeUser)("with a file that a process changed just now is refused, not read torn [ND6]", async () => {
-    const writer = open();
-    await saveSteps(writer, 1);
-    await writer.close();
-    makeOld();
-    const future = new Date(Date.UTC(2_100, 1, 1));
-    utimesSync(file, future, future);
-    expect(readInProcess({ user: otherUser })).toEqual({
-      code: "store_failed",
-      message: expect.stringContaining("changes, and this process cannot use locks in its folder"),
-    });
-  });
+  test.runIf(canChangeUser)(
+    "a read-only folder with a file that a process changed just now is refused, not read torn [ND6]",
+    async () => {
+      const writer = open();
+      await saveSteps(writer, 1);
+      await writer.close();
+      makeOld();
+      const future = new Date(Date.UTC(2_100, 1, 1));
+      utimesSync(file, future, future);
+      expect(readInProcess({ user: otherUser })).toEqual({
+        code: "store_failed",
+        message: expect.stringContaining("changes, and this process cannot use locks in its folder"),
+      });
+    },
+  );
 });
 
 describe("a path without a file", () => {
-  test("is refused with the names of near files, and no file is made [ND6, FX20]", () => {
+  test("a path without a file is refused with the names of near files, and no file is made [ND6, FX20]", () => {
     for (const name of ["agents.db", "agent.sqlite", "payments.db", "agnet.db-wal"])
       writeFileSync(join(home.path, name), "");
     for (const options of [{ readOnly: true }, { mustExist: true }, { readOnly: true, mustExist: true }])
@@ -317,7 +323,7 @@ describe("a path without a file", () => {
     expect(readdirSync(home.path)).not.toContain("agnet.db");
   });
 
-  test("is refused with the nearest existing folder [ND6, FX20]", () => {
+  test("a path without a file is refused with the nearest existing folder [ND6, FX20]", () => {
     mkdirSync(join(home.path, "data"));
     expect(() => open({ readOnly: true }, join(home.path, "data", "none", "deeper", "agent.db"))).toThrow(
       `the nearest existing folder is "${join(home.path, "data")}"`,
@@ -335,20 +341,20 @@ describe("a path without a file", () => {
     );
   });
 
-  test("is created by default, and mustExist opens it then [ND6]", async () => {
+  test("a path without a file is created by default, and mustExist opens it then [ND6]", async () => {
     await open().close();
     await saveSteps(open({ mustExist: true }), 1);
     expect(await readItems(open({ mustExist: true }), "t")).toEqual(["1"]);
   });
 
-  test("in memory is refused as an option error [ND6]", () => {
+  test("a read-only store in memory is refused as an option error [ND6]", () => {
     for (const option of ["readOnly", "mustExist"])
       expect(() => open({ [option]: true }, ":memory:")).toThrow(expect.objectContaining({ code: "invalid_option" }));
   });
 });
 
 describe("a file that reading cannot serve", () => {
-  test("is refused unchanged: empty, foreign, of an unfinished creation, encrypted [ND6]", async () => {
+  test("a file that reading cannot serve is refused unchanged: empty, foreign, of an unfinished creation, encrypted [ND6]", async () => {
     writeFileSync(file, "");
     expect(() => open({ readOnly: true })).toThrow(/is empty or has an older format.*without readOnly/);
     writeFileSync(file, "x".repeat(4_096));
@@ -366,7 +372,7 @@ describe("a file that reading cannot serve", () => {
     );
   });
 
-  test("is refused after it was replaced while it was open [ND6]", async () => {
+  test("a file that reading cannot serve is refused after it was replaced while it was open [ND6]", async () => {
     const writer = open();
     await saveSteps(writer, 1);
     await writer.close();

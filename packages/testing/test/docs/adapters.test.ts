@@ -92,6 +92,6 @@ describe("a custom deliverer", () => {
     return { folder, store, deliver: deliverUntilDone, dispose };
   };
   const { tests, notRun } = delivererConformance([]);
-  for (const { id, name, run } of tests) test(`${name} [${id}]`, () => run(open));
+  for (const { name, run } of tests) test(name, () => run(open));
   test("lists the scenarios whose parts it lacks", () => expect(notRun.length).toBeGreaterThan(10));
 });

@@ -70,7 +70,7 @@ const runDelivery = { key: "k1", run: { graph: "desk", input: { input: "a" } } }
 const answerDelivery = { key: "k2", answers: { confirm: "yes" }, by: "ann" } as const;
 
 describe("a delivered run", () => {
-  test("runs until it waits, and the result has its interrupts and its next due time [PK1]", async () => {
+  test("a delivered run runs until it waits, and the result has its interrupts and its next due time [PK1]", async () => {
     const result = await send(runDelivery);
     expect(result).toMatchObject({
       status: "waiting",
@@ -81,14 +81,14 @@ describe("a delivered run", () => {
     expect(await store.run(result.run ?? "")).toMatchObject({ key: "k1", status: "waiting" });
   });
 
-  test("is not run again under its key, concurrently and later, and each delivery has the same answer [PK1, PA11]", async () => {
+  test("a delivered run is not run again under its key, concurrently and later, and each delivery has the same answer [PK1, PA11]", async () => {
     const [first, ...others] = await Promise.all(Array.from({ length: 20 }, () => send(runDelivery)));
     expect(new Set(others.map((each) => JSON.stringify(each)))).toEqual(new Set([JSON.stringify(first)]));
     expect(await send(runDelivery, store.peer())).toEqual(first);
     expect(calls).toEqual(["first"]);
   });
 
-  test("with another input under a known key is refused with key_reused [PK1]", async () => {
+  test("a delivered run with another input under a known key is refused with key_reused [PK1]", async () => {
     await send(runDelivery);
     expect(await send({ key: "k1", run: { graph: desk, input: { input: "b" } } })).toMatchObject({
       status: "refused",
@@ -97,7 +97,7 @@ describe("a delivered run", () => {
     });
   });
 
-  test("behind a waiting run stays queued, and runs with the resume after the answers [PK1]", async () => {
+  test("a delivered run behind a waiting run stays queued, and runs with the resume after the answers [PK1]", async () => {
     await send(runDelivery);
     const second = { key: "k3", run: { graph: "desk", input: { input: "b" } } };
     expect(await send(second)).toMatchObject({ status: "queued", hasMore: false });
@@ -108,7 +108,7 @@ describe("a delivered run", () => {
     expect(calls).toEqual(["first", "last", "first"]);
   });
 
-  test("whose process died continues with the next delivery of its key [PK1]", async () => {
+  test("a delivered run whose process died continues with the next delivery of its key [PK1]", async () => {
     const held = createDesk(() => createDeferred().promise);
     ignoreResult(send(runDelivery, store, [held]));
     await world.waitUntilIdle();
@@ -117,7 +117,7 @@ describe("a delivered run", () => {
     expect(calls).toEqual(["first", "first"]);
   });
 
-  test("at work in a living process is left to its owner, and taken over with a forced claim [PK1, PK2]", async () => {
+  test("a delivered run at work in a living process is left to its owner, and taken over with a forced claim [PK1, PK2]", async () => {
     const gate = createDeferred();
     const held = createDesk(() => gate.promise);
     const displaced = send(runDelivery, store, [held]);
@@ -130,7 +130,7 @@ describe("a delivered run", () => {
     expect(calls).toEqual(["first", "first"]);
   });
 
-  test("that fails is a value, the same with each delivery, and the thread goes on after a resume [PK1]", async () => {
+  test("a delivered run that fails is a value, the same with each delivery, and the thread goes on after a resume [PK1]", async () => {
     let failures = 1;
     const failing = createDesk(() => {
       if (failures-- > 0) throw new Error("no paper");
@@ -144,7 +144,7 @@ describe("a delivered run", () => {
     expect(calls).toEqual(["first", "first"]);
   });
 
-  test("that fails again after a resume is not retried by the same resume [PK1, PK3]", async () => {
+  test("a delivered run that fails again after a resume is not retried by the same resume [PK1, PK3]", async () => {
     const failing = createDesk(() => {
       throw new Error("no paper");
     });
@@ -168,14 +168,14 @@ describe("a delivered run", () => {
     ["a message for an unknown thread", { key: "k", message: { kind: "steer", messages: "hi" } }, "unknown_thread"],
     ["answers for an unknown thread", { key: "k", answers: { confirm: "yes" } }, "unknown_thread"],
     ["a resume of an unknown thread", { resume: true }, "unknown_thread"],
-  ] as const)("with %s is refused, and writes nothing [PK1]", async (_what, delivery, code) => {
+  ] as const)("a delivered run with %s is refused, and writes nothing [PK1]", async (_what, delivery, code) => {
     expect(await send(delivery as never)).toMatchObject({ status: "refused", refused: { code }, hasMore: false });
     expect(await store.threads()).toEqual([]);
   });
 });
 
 describe("delivered answers", () => {
-  test("continue their run to its output, once per key, also after its end [PK1, PK3]", async () => {
+  test("delivered answers continue their run to its output, once per key, also after its end [PK1, PK3]", async () => {
     await send(runDelivery);
     const done = await send(answerDelivery);
     expect(done).toMatchObject({ status: "done", output: { log: ["a", "yes", "last"] }, hasMore: false });
@@ -184,7 +184,7 @@ describe("delivered answers", () => {
     expect((await store.interrupts("t", "main"))[0]).toMatchObject({ answeredBy: "ann", answerKey: "k2" });
   });
 
-  test("whose run died continue it with the next delivery of the key, also by force [PK1]", async () => {
+  test("delivered answers whose run died continue it with the next delivery of the key, also by force [PK1]", async () => {
     for (const claim of ["free", "force"] as const) {
       store = memoryStore();
       calls = [];
@@ -202,7 +202,7 @@ describe("delivered answers", () => {
   test.each([
     [{ confirm: 7 }, "invalid_answer"],
     [{ other: "yes" }, "unknown_interrupt"],
-  ] as const)("%o are refused with %s, and the interrupt stays open [PK1]", async (answers, code) => {
+  ] as const)("delivered answers %o are refused with %s, and the interrupt stays open [PK1]", async (answers, code) => {
     await send(runDelivery);
     expect(await send({ key: "k2", answers })).toMatchObject({ status: "refused", refused: { code } });
     expect(await send(answerDelivery)).toMatchObject({ status: "done" });
@@ -210,7 +210,7 @@ describe("delivered answers", () => {
 });
 
 describe("delivered timers", () => {
-  test("that come early change nothing, and the due one fires once however often it is delivered [PK1]", async () => {
+  test("delivered timers that come early change nothing, and the due one fires once however often it is delivered [PK1]", async () => {
     const { next } = await send(runDelivery);
     expect(await send({ timers: true })).toMatchObject({ status: "waiting", next, hasMore: false });
     await world.advance(3_600_000);
@@ -220,7 +220,7 @@ describe("delivered timers", () => {
     expect(calls).toEqual(["first", "last"]);
   });
 
-  test("follow the time of the delivery when the store has no clock [PK1]", async () => {
+  test("delivered timers follow the time of the delivery when the store has no clock [PK1]", async () => {
     const at = world.clock.now() + 7_200_000;
     const { next } = await send({ ...runDelivery, at });
     expect(next).toEqual({ at: at + 3_600_000 });
@@ -230,7 +230,7 @@ describe("delivered timers", () => {
   });
 
   for (const skewMs of [3_600_000, -3_600_000])
-    test(`of a store with a clock fire by that clock, with workers that are ${skewMs / 60_000} minutes ahead of it [PK4, PA6]`, async () => {
+    test(`delivered timers of a store with a clock fire by that clock, with workers that are ${skewMs / 60_000} minutes ahead of it [PK4, PA6]`, async () => {
       world = createVirtualWorld(10_000_000);
       const clocked = memoryStore({ ownership: "orchestrator", now: () => world.clock.now() - skewMs });
       const dueAt = world.clock.now() - skewMs + 3_600_000;
@@ -270,7 +270,7 @@ describe("a delivered message", () => {
     return JSON.stringify(rows).match(/hurry/g) ?? [];
   };
 
-  test("reaches the conversation once, also when it is delivered again after the end of its run [PK1, PK3]", async () => {
+  test("a delivered message reaches the conversation once, also when it is delivered again after the end of its run [PK1, PK3]", async () => {
     const graphs = [chat];
     const input = { messages: [userMessage("hello")] };
     await send({ key: "k1", run: { graph: "chat", input } }, store, graphs);
@@ -285,7 +285,7 @@ describe("a delivered message", () => {
     expect(await listTexts()).toHaveLength(1);
   });
 
-  test("for a graph without a conversation is refused [PK1]", async () => {
+  test("a delivered message for a graph without a conversation is refused [PK1]", async () => {
     await send(runDelivery);
     expect(await send(message)).toMatchObject({ status: "refused", refused: { code: "invalid_option" } });
   });
@@ -294,7 +294,7 @@ describe("a delivered message", () => {
 describe("a delivered cancel", () => {
   const cancel = { key: "c1", cancel: "the customer left", by: "ann" } as const;
 
-  test("ends a waiting run with its reason, and its repeat ends no later run [PK1]", async () => {
+  test("a delivered cancel ends a waiting run with its reason, and its repeat ends no later run [PK1]", async () => {
     await send(runDelivery);
     expect(await send(cancel)).toMatchObject({ status: "cancelled", hasMore: false });
     expect(await send(runDelivery)).toMatchObject({ status: "cancelled", hasMore: false });
@@ -308,7 +308,7 @@ describe("a delivered cancel", () => {
     ]);
   });
 
-  test("fires the signals of a run at work, whose delivery ends cancelled [PK1, PA18]", async () => {
+  test("a delivered cancel fires the signals of a run at work, whose delivery ends cancelled [PK1, PA18]", async () => {
     const held = createDesk(() => createDeferred().promise);
     const delivered = send(runDelivery, store, [held]);
     await world.waitUntilIdle();
@@ -317,7 +317,7 @@ describe("a delivered cancel", () => {
     expect(await delivered).toMatchObject({ status: "cancelled", hasMore: false });
   });
 
-  test("for an unknown thread is refused [PK1]", async () => {
+  test("a delivered cancel for an unknown thread is refused [PK1]", async () => {
     expect(await send(cancel)).toMatchObject({ status: "refused", refused: { code: "unknown_thread" } });
   });
 });
@@ -340,7 +340,7 @@ describe("a delivery to older code", () => {
           .edges({ [START]: "ask", ask: "end", end: END });
   };
 
-  test("leaves a waiting run of newer code unparked, and newer code continues it [PK1, PA5]", async () => {
+  test("a delivery to older code leaves a waiting run of newer code unparked, and newer code continues it [PK1, PA5]", async () => {
     const [older, newer] = [[createVersion(1)], [createVersion(2)]];
     await send(runDelivery, store, newer);
     const answers = { key: "k2", answers: { confirm: "yes" } } as const;
@@ -350,14 +350,14 @@ describe("a delivery to older code", () => {
     expect((await store.runs({ thread: "t" })).map(({ status }) => status)).toEqual(["done"]);
   });
 
-  test("leaves a queued run of newer code in the queue [PK1, PA5]", async () => {
+  test("a delivery to older code leaves a queued run of newer code in the queue [PK1, PA5]", async () => {
     const [older, newer] = [[createVersion(1)], [createVersion(2)]];
     await send({ ...runDelivery, signal: AbortSignal.abort() }, store, newer);
     expect(await send({ resume: true }, store, older)).toMatchObject({ status: "queued", hasMore: true });
     expect(await send(runDelivery, store, newer)).toMatchObject({ status: "waiting", hasMore: false });
   });
 
-  test("leaves a crashed run of newer code unparked, also with a forced claim, and newer code continues it [PK1, PA5]", async () => {
+  test("a delivery to older code leaves a crashed run of newer code unparked, also with a forced claim, and newer code continues it [PK1, PA5]", async () => {
     const [older, newer] = [[createVersion(1)], [createVersion(2)]];
     ignoreResult(send(runDelivery, store, [createVersion(2, () => createDeferred().promise)]));
     await world.waitUntilIdle();

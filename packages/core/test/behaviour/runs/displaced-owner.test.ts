@@ -10,6 +10,7 @@ import {
   type MemoryStore,
   memoryStore,
   type RunResult,
+  resume,
   run,
   START,
   type StepOptions,
@@ -70,7 +71,7 @@ test("a free resume of a run of a living owner is refused [F15]", async () => {
   ignoreResult(run(graph, { world, store, thread: "t", input: {} }).result);
   await world.waitUntilIdle();
   const options = { world, store: store.peer(), thread: "t" };
-  await getFailure(resumeRun({ graph: graph as unknown as Graph, options }).result, "thread_busy");
+  await getFailure(resume(graph, options).result, "thread_busy");
 });
 
 test("a step of a displaced owner that has not happened yet is in doubt, and a person decides [PK2]", async () => {

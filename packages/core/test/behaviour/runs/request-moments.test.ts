@@ -19,6 +19,7 @@ import {
   START,
   type Store,
 } from "../../../src/index.ts";
+import { ignoreResult } from "../../support/failure.ts";
 import { createVirtualWorld } from "../../support/virtual-world.ts";
 
 /** Pseudo-random integers from a seed. */
@@ -95,7 +96,7 @@ test("a request at any moment of a run is handled once: no effect repeats, no re
       requested = call(other, { thread: "t", world }).catch((error: { code?: string }) => error.code);
     });
     const handle = run(graph, { store, thread: "t", world });
-    handle.result.catch(() => undefined);
+    ignoreResult(handle.result);
     await world.waitUntilIdle();
     await world.waitUntilIdle();
     const outcome = await requested;

@@ -541,7 +541,7 @@ describe("a request for a durable machine", () => {
       { version: 1, effects: { charge: "idempotent" } },
     );
 
-  test("from another process cancels it with the signal of its promise, or pauses it after its promise [PK11, SE5]", async () => {
+  test("a request for a durable machine from another process cancels it with the signal of its promise, or pauses it after its promise [PK11, SE5]", async () => {
     for (const [act, status] of [
       [cancelRun, "cancelled"],
       [pauseRun, "paused"],
@@ -566,7 +566,7 @@ describe("a request for a durable machine", () => {
     }
   });
 
-  test("whose hint is lost ends it at its next commit [PK11, SE5]", async () => {
+  test("a request for a durable machine whose hint is lost ends it at its next commit [PK11, SE5]", async () => {
     const mine = memoryStore();
     const world = createVirtualWorld();
     const charged = createDeferred<string>();
@@ -579,7 +579,7 @@ describe("a request for a durable machine", () => {
     expect(await mine.requests("t")).toEqual([]);
   });
 
-  test("at rest ends it at once without its code, and its delay never fires [PK11, SE5]", async () => {
+  test("a request for a durable machine at rest ends it at once without its code, and its delay never fires [PK11, SE5]", async () => {
     const store = memoryStore();
     const world = createVirtualWorld();
     const payment = createPayment([], Promise.resolve("ok"));

@@ -64,16 +64,19 @@ async function checkInterruptedCalls(
 }
 
 export const delivererScenarios: readonly DelivererTest[] = [
-  defineDelivererTest("PA1", "a run continues when its worker is killed in mid-call", ["kill"], async (deliverer) => {
-    const { result, release } = await deliverHeldCalls(deliverer, "a");
-    await deliverer.kill();
-    release();
-    await checkInterruptedCalls(deliverer, "a", await result);
-  }),
+  defineDelivererTest(
+    "a run continues when its worker is killed in mid-call [PK16, PA1]",
+    ["kill"],
+    async (deliverer) => {
+      const { result, release } = await deliverHeldCalls(deliverer, "a");
+      await deliverer.kill();
+      release();
+      await checkInterruptedCalls(deliverer, "a", await result);
+    },
+  ),
 
   defineDelivererTest(
-    "PA2",
-    "a run in mid-call ends as if undisturbed when the server of the orchestrator is killed",
+    "a run in mid-call ends as if undisturbed when the server of the orchestrator is killed [PK16, PA2]",
     ["server"],
     async (deliverer) => {
       const { result, release } = await deliverHeldCalls(deliverer, "a");
@@ -86,8 +89,7 @@ export const delivererScenarios: readonly DelivererTest[] = [
   ),
 
   defineDelivererTest(
-    "PA4",
-    "a stopped worker is displaced, and its call that has not happened yet is in doubt",
+    "a stopped worker is displaced, and its call that has not happened yet is in doubt [PK16, PA4]",
     ["stop"],
     async (deliverer) => {
       const release = holdEffect(deliverer.folder, "pay");
@@ -111,8 +113,7 @@ export const delivererScenarios: readonly DelivererTest[] = [
   ),
 
   defineDelivererTest(
-    "PA5",
-    "runs that wait continue on new and on old code after a deploy and a rollback",
+    "runs that wait continue on new and on old code after a deploy and a rollback [PK16, PA5]",
     ["workers"],
     async (deliverer) => {
       for (const thread of ["a", "b"]) await deliverer.deliver(createRun(thread, "desk"));
@@ -126,8 +127,7 @@ export const delivererScenarios: readonly DelivererTest[] = [
   ),
 
   defineDelivererTest(
-    "PA6",
-    "an interrupt expires by the clock of the orchestrator, whatever the clocks of the workers are",
+    "an interrupt expires by the clock of the orchestrator, whatever the clocks of the workers are [PK16, PA6]",
     ["workers", "advance"],
     async (deliverer) => {
       for (const [nth, clockOffsetMs] of [askExpiresMs, -askExpiresMs].entries()) {
@@ -147,8 +147,7 @@ export const delivererScenarios: readonly DelivererTest[] = [
   ),
 
   defineDelivererTest(
-    "PA11",
-    "a delivery has one run and one answer, however often its key is delivered, concurrently and late",
+    "a delivery has one run and one answer, however often its key is delivered, concurrently and late [PK16, PA11]",
     [],
     async (deliverer) => {
       const deliverMany = (count: number) =>
@@ -162,8 +161,7 @@ export const delivererScenarios: readonly DelivererTest[] = [
   ),
 
   defineDelivererTest(
-    "PA12",
-    "a run that waits for 60 days without a worker continues on the current code, and its timer fires once",
+    "a run that waits for 60 days without a worker continues on the current code, and its timer fires once [PK16, PA12]",
     ["workers", "advance"],
     async (deliverer) => {
       await deliverer.deliver(createRun("a", "desk"));
@@ -177,8 +175,7 @@ export const delivererScenarios: readonly DelivererTest[] = [
   ),
 
   defineDelivererTest(
-    "PA15",
-    "a run that kills its worker each time is parked, and the others end",
+    "a run that kills its worker each time is parked, and the others end [PK16, PA15]",
     ["kill"],
     async (deliverer) => {
       const release = holdEffect(deliverer.folder, "first");
@@ -199,8 +196,7 @@ export const delivererScenarios: readonly DelivererTest[] = [
   ),
 
   defineDelivererTest(
-    "PA16",
-    "a stale attempt that wakes is fenced, and the run ends once",
+    "a stale attempt that wakes is fenced, and the run ends once [PK16, PA16]",
     ["stop"],
     async (deliverer) => {
       const release = holdEffect(deliverer.folder, "pass");
@@ -220,8 +216,7 @@ export const delivererScenarios: readonly DelivererTest[] = [
   ),
 
   defineDelivererTest(
-    "PA18",
-    "a message for a run in a long call is taken once at its next boundary",
+    "a message for a run in a long call is taken once at its next boundary [PK16, PA18]",
     [],
     async (deliverer) => {
       const release = holdEffect(deliverer.folder, "first");
@@ -239,8 +234,7 @@ export const delivererScenarios: readonly DelivererTest[] = [
   ),
 
   defineDelivererTest(
-    "PA18",
-    "a follow-up and a cancel of another process, sent during a call, are taken once after it",
+    "a follow-up and a cancel of another process, sent during a call, are taken once after it [PK16, PA18]",
     [],
     async (deliverer) => {
       const { folder, store } = deliverer;
@@ -267,31 +261,39 @@ export const delivererScenarios: readonly DelivererTest[] = [
     },
   ),
 
-  defineDelivererTest("PA18", "a cancel ends a run in a long call once, and no later run", [], async (deliverer) => {
-    const release = holdEffect(deliverer.folder, "pass");
-    const running = deliverer.deliver(createRun("a", "pass"));
-    await waitForEffects(deliverer, "pass", 1);
-    const cancel = { thread: "a", key: "c", cancel: "the customer left" } as const;
-    await Promise.all([deliverer.deliver(cancel), deliverer.deliver(cancel)]);
-    release();
-    assertEqual((await running).status, "cancelled", "the status of the cancelled run");
-    const later = await deliverer.deliver(createRun("a", "pass", "later"));
-    assertEqual((await deliverer.deliver(cancel)).status, "cancelled", "the result of a late cancel");
-    assertEqual(later.status, "done", "the status of a later run");
-  }),
+  defineDelivererTest(
+    "a cancel ends a run in a long call once, and no later run [PK16, PA18]",
+    [],
+    async (deliverer) => {
+      const release = holdEffect(deliverer.folder, "pass");
+      const running = deliverer.deliver(createRun("a", "pass"));
+      await waitForEffects(deliverer, "pass", 1);
+      const cancel = { thread: "a", key: "c", cancel: "the customer left" } as const;
+      await Promise.all([deliverer.deliver(cancel), deliverer.deliver(cancel)]);
+      release();
+      assertEqual((await running).status, "cancelled", "the status of the cancelled run");
+      const later = await deliverer.deliver(createRun("a", "pass", "later"));
+      assertEqual((await deliverer.deliver(cancel)).status, "cancelled", "the result of a late cancel");
+      assertEqual(later.status, "done", "the status of a later run");
+    },
+  ),
 
-  defineDelivererTest("PK1", "the runs of a thread begin in the order of their deliveries", [], async (deliverer) => {
-    const release = holdEffect(deliverer.folder, "pass");
-    const keys = Array.from({ length: 6 }, (_, nth) => `k${nth}`);
-    const results = keys.map((key) => deliverer.deliver(createRun("a", "pass", key)));
-    await waitForEffects(deliverer, "pass", 1);
-    release();
-    for (const result of results) assertEqual((await result).status, "done", "the status of a run");
-    const started = await deliverer.store.runs({ thread: "a", order: "oldest" });
-    assertEqual(
-      started.map(({ key }) => key),
-      keys,
-      "the keys of the runs in their order",
-    );
-  }),
+  defineDelivererTest(
+    "the runs of a thread begin in the order of their deliveries [PK16, PK1]",
+    [],
+    async (deliverer) => {
+      const release = holdEffect(deliverer.folder, "pass");
+      const keys = Array.from({ length: 6 }, (_, nth) => `k${nth}`);
+      const results = keys.map((key) => deliverer.deliver(createRun("a", "pass", key)));
+      await waitForEffects(deliverer, "pass", 1);
+      release();
+      for (const result of results) assertEqual((await result).status, "done", "the status of a run");
+      const started = await deliverer.store.runs({ thread: "a", order: "oldest" });
+      assertEqual(
+        started.map(({ key }) => key),
+        keys,
+        "the keys of the runs in their order",
+      );
+    },
+  ),
 ];

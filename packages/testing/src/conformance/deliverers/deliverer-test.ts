@@ -44,18 +44,21 @@ export type DelivererPart = "workers" | "kill" | "stop" | "advance" | "server";
 export interface DelivererTest {
   /** Id of the scenario: PA1 to PA22. */
   readonly id: string;
+  /** Sentence about the behaviour, with its rule ids at the end. */
   readonly name: string;
   readonly needs: readonly DelivererPart[];
   /** Runs the test with a fresh deliverer from `open`. Rejects when the test fails. */
   run(open: () => Promise<DelivererUnderTest>): Promise<void>;
 }
 
+/** Defines a test; its id is the last rule id of its name. */
 export function defineDelivererTest<Part extends DelivererPart = never>(
-  id: string,
   name: string,
   needs: readonly Part[],
   body: (deliverer: DelivererUnderTest & Required<Pick<DelivererUnderTest, Part>>) => Promise<void>,
 ): DelivererTest {
+  const [, id] = /(P[AK]\d+)\]$/.exec(name) ?? [];
+  if (id === undefined) throw new Error(`deliverer test: expected a name that ends with a rule id, got "${name}"`);
   return {
     id,
     name,
