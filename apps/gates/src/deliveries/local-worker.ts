@@ -23,6 +23,7 @@ export function createLocalWorker(folder: string, { version = 1, clockOffsetMs =
     const loss = new Promise<never>((_, reject) => {
       lose = reject;
     });
+    // A worker may be lost while no delivery waits for it.
     loss.catch(() => undefined);
     return loss;
   }
