@@ -19,6 +19,7 @@ export {
 } from "./base/options.ts";
 export { createPatternRedactor } from "./base/redaction/redact-patterns.ts";
 export { createGuardSchema } from "./base/schema.ts";
+export { createSha256, type Sha256 } from "./base/sha256.ts";
 export { systemWorld } from "./base/world.ts";
 export { toBranchPrefix } from "./checkpoint/thread-rules.ts";
 export { functionKind } from "./compile/kinds/function.ts";
@@ -47,7 +48,7 @@ export { checkModels, copyModelsOption, isAnyModel, withDefaultModels } from "./
 export { type Prices, parsePrices, sumTokens } from "./model/prices.ts";
 export { isAiSdkProviderTool } from "./model/provider-tool.ts";
 export { sumTokenCounts } from "./model/sum-token-counts.ts";
-export { getEngineOptions } from "./resume/engine.ts";
+export { getEngineOptions, getEngineState } from "./resume/engine.ts";
 export { isDurable, mergeQueuedEvents } from "./run/events/event-queue.ts";
 export { isInView } from "./run/events/events.ts";
 export type { OpenWork } from "./run/events/open-message.ts";
