@@ -5,14 +5,14 @@ import { createAccess } from "./access/server-access.ts";
 import { createCors } from "./http/cors.ts";
 import { createHandler, type HandlerParts } from "./http/handler.ts";
 import { answerHealth, healthPaths } from "./http/health.ts";
-import { resolveLimits } from "./http/limits.ts";
+import { resolveLimits, type ServerLimits } from "./http/limits.ts";
 import { createRateLimit } from "./http/rate-limit.ts";
 import type { HttpMethod, Protocol } from "./http/route.ts";
 import { createRouteTable } from "./http/route-table.ts";
-import { createStreams } from "./http/stream-response.ts";
+import { createStreams, type Streams } from "./http/stream-response.ts";
 import { toProblem } from "./http/to-problem.ts";
 import type { Listener, ListenOptions } from "./listen.ts";
-import { checkServeOptions, resolvePlace, type ServeOptions } from "./serve-options.ts";
+import { checkServeOptions, resolvePlace, type ServeOptions, type ServerPlace } from "./serve-options.ts";
 
 /** Route of a server, with its path below the base path. */
 export interface ServerRoute {
@@ -35,6 +35,8 @@ export interface Server {
    * aborts the runs after that many milliseconds. Default: no limit.
    */
   drain(options?: { readonly graceMs?: number }): Promise<void>;
+  /** OpenAPI 3.1 document of the native API. */
+  readonly openapi: () => unknown;
   /** Closes all streams and listeners. The engine goes on. */
   close(): Promise<void>;
   /** Asks again for the rights of the streams of a caller, and ends those without. */
@@ -43,39 +45,41 @@ export interface Server {
   readonly routes: readonly ServerRoute[];
 }
 
+/** Checked options of a server, for its parts. */
+export interface ServerContext {
+  readonly limits: ServerLimits;
+  readonly place: ServerPlace;
+}
+
 /** Parts of a server that `serve` adds. */
 export interface ServerParts {
   /** All protocols, the native API included. */
   readonly protocols: readonly Protocol[];
   readonly forCaller: HandlerParts["forCaller"];
+  /** OpenAPI document of the native API. */
+  readonly getDocument: () => unknown;
 }
 
 /** Milliseconds until a drain without a limit closes its streams. */
 const maxDrainMs = 600_000;
 
 /** Creates a server. Throws `invalid_option`. */
-export function createServer(options: ServeOptions, { protocols, forCaller }: ServerParts): Server {
+export function createServer(options: ServeOptions, createParts: (context: ServerContext) => ServerParts): Server {
   checkServeOptions(options);
   const { engine, cors = { origins: [] }, trustProxy = [], role = "serve", exposeErrors = false } = options;
   const { store, world = systemWorld() } = getEngineOptions(engine);
   const { log = world.log } = options;
   let isDraining = false;
   const health = { store, isDraining: () => isDraining, isServing: () => getEngineState(engine) === "serving" };
-  const table = createRouteTable(protocols);
   const access = createAccess(options.access);
   if (!access.isConfigured) log("error", "serve: the server has no access option and refuses all requests");
   const limits = resolveLimits(options.limits);
-  const streams = createStreams({
-    world,
-    limits: { perCaller: limits.streamsPerCaller, total: limits.streams },
-    toProblem: (error) => {
-      const problem = toProblem(error, { exposeErrors });
-      if (problem.status >= 500) log("error", "a stream failed", { code: problem.code, error });
-      return problem;
-    },
-  });
+  const place = resolvePlace(options);
+  const { protocols, forCaller, getDocument } = createParts({ limits, place });
+  const table = createRouteTable(protocols);
+  const streams = createServerStreams({ world, log, limits, exposeErrors });
   const parts: HandlerParts = {
-    ...resolvePlace(options),
+    ...place,
     access,
     table,
     world,
@@ -111,6 +115,7 @@ export function createServer(options: ServeOptions, { protocols, forCaller }: Se
       return listener;
     },
     drain,
+    openapi: getDocument,
     revoke: (caller) => streams.revoke(caller),
     close: async () => {
       streams.close();
@@ -119,6 +124,23 @@ export function createServer(options: ServeOptions, { protocols, forCaller }: Se
     },
     routes: listRoutes(table.rows),
   };
+}
+
+function createServerStreams({
+  world,
+  log,
+  limits,
+  exposeErrors,
+}: Pick<HandlerParts, "world" | "log" | "limits" | "exposeErrors">): Streams {
+  return createStreams({
+    world,
+    limits: { perCaller: limits.streamsPerCaller, total: limits.streams },
+    toProblem: (error) => {
+      const problem = toProblem(error, { exposeErrors });
+      if (problem.status >= 500) log("error", "a stream failed", { code: problem.code, error });
+      return problem;
+    },
+  });
 }
 
 function listRoutes(rows: ReturnType<typeof createRouteTable>["rows"]): readonly ServerRoute[] {

@@ -68,15 +68,13 @@ export function createBareServer(
   const clock = virtualClock();
   const host = engine({ store, graphs: createTestGraphs().graphs, world: clock });
   onTestFinished(() => host.stop({ now: true }));
-  const server = createServer(
-    { engine: host, access: { token: bareToken }, ...serveOptions },
-    {
-      protocols: [createBareProtocol(handled, routes)],
-      forCaller: () => {
-        throw new Error("the routes of a bare server use no service");
-      },
+  const server = createServer({ engine: host, access: { token: bareToken }, ...serveOptions }, () => ({
+    protocols: [createBareProtocol(handled, routes)],
+    forCaller: () => {
+      throw new Error("the routes of a bare server use no service");
     },
-  );
+    getDocument: () => ({}),
+  }));
   onTestFinished(() => server.close());
   return {
     server,
