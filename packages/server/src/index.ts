@@ -17,6 +17,7 @@ export type {
   StreamOptions,
 } from "./http/route.ts";
 export type { Listener, ListenOptions } from "./listen.ts";
+export { serve } from "./serve.ts";
 export type { ServeOptions } from "./serve-options.ts";
 export type {
   AnswerRequest,
@@ -37,3 +38,12 @@ export type {
   ThreadView,
   WaitingView,
 } from "./service/caller-service.ts";
+export { createServices, type Services } from "./service/create-services.ts";
+export type {
+  AuditEntry,
+  Authorize,
+  ContextOf,
+  Expose,
+  ExposureRequest,
+  ServiceOptions,
+} from "./service/service-options.ts";
