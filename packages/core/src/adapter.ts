@@ -1,4 +1,4 @@
-/** Entry `@statewright/core/adapter`: helpers for packages that adapt models, tools and formats to Statewright. */
+/** Entry `@statewright/core/adapter`: adapters of models, tools, orchestrators and formats to Statewright. */
 
 export { toBase64 } from "./base/base64.ts";
 export { type ErrorParts, errorCodes } from "./base/errors.ts";

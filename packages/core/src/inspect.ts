@@ -1,4 +1,7 @@
-/** Entry `@statewright/core/inspect`: reads threads, graphs and tools, and moves threads between stores. */
+/**
+ * Entry `@statewright/core/inspect`: reads, changes, exports and deletes threads of a store without their graphs, and
+ * draws and describes graphs and tools. Readers that first programs use are in the main entry too.
+ */
 
 export type { ChangeRow, EffectSummaryRow } from "./checkpoint/superstep.ts";
 export { toMachineJson } from "./compile/machine-json.ts";

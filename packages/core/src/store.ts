@@ -1,4 +1,4 @@
-/** Entry `@statewright/core/store`: rows, rules and types for authors of stores. */
+/** Entry `@statewright/core/store`: codecs, caches, relays and artifacts in memory, and rows, rules and types for authors of stores. */
 
 export type { ChannelRows } from "./checkpoint/channel-rows.ts";
 export type {

@@ -1,4 +1,4 @@
-/** Entry `statewright/adapter`: helpers for adapters of models, tools and formats, and event formats of other frameworks. */
+/** Entry `statewright/adapter`: adapters of models, tools, orchestrators and formats, and event formats of other frameworks. */
 
 export * from "@statewright/agent/dialects";
 export {
