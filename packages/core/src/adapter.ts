@@ -57,6 +57,7 @@ export type {
   DeliveryLimits,
   DeliveryResult,
 } from "./resume/delivery/delivery.ts";
+export { getEngineOptions } from "./resume/engine.ts";
 export type { GuardResult } from "./run/kernel/kernel.ts";
 export { mapResult } from "./run/launch.ts";
 export { type ActiveRunFilter, listActiveRuns } from "./run/session/thread-registry.ts";
