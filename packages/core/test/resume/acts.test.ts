@@ -289,7 +289,10 @@ describe("an act on many runs", () => {
       { filter: { status: "done" } },
       'bulk.retryRuns.filter: `status` must be "failed" or "parked", got "done".',
     );
-    await refuse({ filter: { status: "active" } }, 'bulk.retryRuns.filter: `status` must be a run status, got "active".');
+    await refuse(
+      { filter: { status: "active" } },
+      'bulk.retryRuns.filter: `status` must be a run status, got "active".',
+    );
     await refuse({ filter: { limit: 3 } }, "limit");
     await refuse({ filter: undefined }, "filter");
     await refuse({ cursor: "x" }, "cursor");
