@@ -1,7 +1,8 @@
 /** Entry `@statewright/core/adapter`: adapters of models, tools, orchestrators and formats to Statewright. */
 
 export { toBase64 } from "./base/base64.ts";
-export { type ErrorParts, errorCodes } from "./base/errors.ts";
+export { createSecret } from "./base/create-secret.ts";
+export { type ErrorParts, errorCodes, getErrorFact, replaceErrorText } from "./base/errors.ts";
 export { escapeControlChars } from "./base/escape-control-chars.ts";
 export { checkId, createId, fingerprint } from "./base/ids.ts";
 export { type InvalidOption, invalidOption, type OptionErrorCode } from "./base/invalid-option.ts";
@@ -19,12 +20,15 @@ export {
 } from "./base/options.ts";
 export { createPatternRedactor } from "./base/redaction/redact-patterns.ts";
 export { createGuardSchema } from "./base/schema.ts";
+export { createSha256, type Sha256 } from "./base/sha256.ts";
 export { systemWorld } from "./base/world.ts";
 export { toBranchPrefix } from "./checkpoint/thread-rules.ts";
 export { functionKind } from "./compile/kinds/function.ts";
 export { nodeKind } from "./compile/kinds/kinds.ts";
+export { getGraphShape } from "./compile/plan.ts";
 export type { CallerContext, ContextMapping, NodeEngine, NodeKind, NodeTask } from "./define/graph.ts";
 export { graphToolOptionNames } from "./define/graph-tool.ts";
+export { findInnerGraph } from "./define/inner-graph.ts";
 export {
   applyMachineEvents,
   type ExploredPath,
@@ -57,7 +61,9 @@ export type {
   DeliveryLimits,
   DeliveryResult,
 } from "./resume/delivery/delivery.ts";
+export { forkEditedMessage } from "./resume/edit-message.ts";
 export { getEngineOptions } from "./resume/engine.ts";
+export { isInView } from "./run/events/events.ts";
 export type { GuardResult } from "./run/kernel/kernel.ts";
 export { mapResult } from "./run/launch.ts";
 export { type ActiveRunFilter, listActiveRuns } from "./run/session/thread-registry.ts";
