@@ -35,6 +35,7 @@ export {
   explorePaths,
   type PathExploration,
 } from "./inspect/check/explore-paths.ts";
+export { watchThreadChanges } from "./inspect/thread-changes.ts";
 export {
   checkCallPolicy,
   checkDuplicatePolicy,
