@@ -17,6 +17,7 @@ export {
   listOptionNames,
   requireOneOf,
 } from "./base/options.ts";
+export { packageVersion } from "./base/package-version.ts";
 export { createPatternRedactor } from "./base/redaction/redact-patterns.ts";
 export { createGuardSchema } from "./base/schema.ts";
 export { systemWorld } from "./base/world.ts";
