@@ -35,6 +35,8 @@ describe("library homes [K10]", () => {
     "p-queue": "packages/core",
     "better-sqlite3": "packages/sqlite",
     ajv: "packages/json-schema",
+    hono: "packages/server",
+    jose: "packages/server",
     "@modelcontextprotocol/client": "packages/mcp",
     "@modelcontextprotocol/server": "packages/mcp",
   };
@@ -212,12 +214,13 @@ describe("installation [R17]", () => {
     ]);
   });
 
-  test("zod is an optional peer of core and a peer of statewright, since users bring their own [FX46]", () => {
+  test("zod is an optional peer of core and a peer of server and statewright, since users bring their own [FX46]", () => {
     const published = [...manifests].filter(([, manifest]) => !manifest.private);
     expect(published.filter(([, { dependencies }]) => "zod" in (dependencies ?? {}))).toEqual([]);
     const peers = published.filter(([, { peerDependencies }]) => "zod" in (peerDependencies ?? {}));
     expect(peers.map(([folder, { peerDependenciesMeta }]) => [folder, peerDependenciesMeta?.["zod"]])).toEqual([
       ["packages/core", { optional: true }],
+      ["packages/server", undefined],
       ["packages/statewright", undefined],
     ]);
   });

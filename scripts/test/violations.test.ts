@@ -87,12 +87,12 @@ const planted: readonly { readonly file: string; readonly code: string; readonly
   {
     file: "packages/sqlite/src/zod.ts",
     code: 'import * as z from "zod";\nz.string();',
-    refusal: "zod and immer stay inside core",
+    refusal: "zod stays inside core and server",
   },
   {
     file: "packages/agent/src/immer.ts",
     code: 'import { produce } from "immer";\nproduce;',
-    refusal: "zod and immer stay inside core",
+    refusal: "immer stays inside core",
   },
   { file: "packages/core/src/state/zod.ts", code: 'import * as z from "zod";\nz.string();' },
   {

@@ -48,6 +48,7 @@ export { checkModels, copyModelsOption, isAnyModel, withDefaultModels } from "./
 export { type Prices, parsePrices, sumTokens } from "./model/prices.ts";
 export { isAiSdkProviderTool } from "./model/provider-tool.ts";
 export { sumTokenCounts } from "./model/sum-token-counts.ts";
+export { getEngineOptions } from "./resume/engine.ts";
 export type { GuardResult } from "./run/kernel/kernel.ts";
 export { mapResult } from "./run/launch.ts";
 export { type ActiveRunFilter, listActiveRuns } from "./run/session/thread-registry.ts";

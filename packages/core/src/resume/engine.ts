@@ -4,6 +4,7 @@
  * by other processes.
  */
 import { StatewrightError } from "../base/errors.ts";
+import { invalidOption } from "../base/invalid-option.ts";
 import { checkCount, checkFunction, listOptionNames } from "../base/options.ts";
 import type { Graph } from "../compile/graph.ts";
 import type { GraphDefinition, GraphTypes } from "../define/graph.ts";
@@ -74,6 +75,20 @@ const names = [
   }),
 ];
 
+const optionsOfEngines = new WeakMap<Engine, EngineOptions>();
+
+/** Returns the options of an engine, for servers that show its graphs and read its store. Throws `invalid_option`. */
+export function getEngineOptions(engine: Engine): EngineOptions {
+  const options = optionsOfEngines.get(engine);
+  if (options !== undefined) return options;
+  throw invalidOption({
+    where: "getEngineOptions",
+    expected: "an engine of this copy of Statewright",
+    got: engine,
+    fix: "Pass the result of engine()",
+  });
+}
+
 /** Creates an engine for the threads of a store; idle until `start`. Throws `invalid_option`, `missing_store`. */
 export function engine(options: EngineOptions): Engine {
   checkServing("engine", options, names);
@@ -100,7 +115,7 @@ export function engine(options: EngineOptions): Engine {
     if (state === "stopping" || state === "stopped") throw createStoppedError(state);
   }
 
-  return {
+  const created: Engine = {
     start: async () => {
       await stopping;
       if (state === "serving") return;
@@ -138,6 +153,8 @@ export function engine(options: EngineOptions): Engine {
       return handle as RunHandle<never, never, never>;
     },
   };
+  optionsOfEngines.set(created, options);
+  return created;
 }
 
 /** Adds the options of the engine to the options of a run. */

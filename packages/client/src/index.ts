@@ -1,0 +1,2 @@
+/** Typed client of a Statewright server. */
+export {};

@@ -1,0 +1,2 @@
+/** AI SDK UI message stream. */
+export {};

@@ -1,0 +1,70 @@
+/** Protocols and their routes: what a protocol declares, and what its handlers receive. */
+import type * as z from "zod";
+import type { Action, Caller } from "../access/caller.ts";
+import type { CallerService } from "../service/caller-service.ts";
+import type { Problem } from "./problem.ts";
+
+export type HttpMethod = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+
+/** Frame of a server-sent event stream. `data` is encoded as one line of JSON. */
+export interface SseFrame {
+  readonly id?: string | undefined;
+  readonly event?: string | undefined;
+  readonly data: unknown;
+}
+
+/** A line that readers ignore, or literal text of a protocol that is not JSON, such as `[DONE]`. */
+export type SseLine = SseFrame | { readonly comment: string } | { readonly text: string };
+
+/** Options of a stream response. */
+export interface StreamOptions {
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly status?: number;
+  /** Last frames after a failure of the source, in the form of the protocol. */
+  readonly formatFailure?: (problem: Problem) => readonly SseLine[];
+}
+
+/** Request of an authenticated caller who has the right to the action of the route. */
+export interface RouteCall {
+  readonly request: Request;
+  /** Decoded path parameters, each within the grammar of ids. */
+  readonly params: Readonly<Record<string, string>>;
+  readonly query: URLSearchParams;
+  readonly caller: Caller;
+  /** Acts of this caller. The only way to threads, runs and graphs. */
+  readonly service: CallerService;
+  /** Public path of the protocol, such as `/agents/api`, for headers like `location`. */
+  readonly base: string;
+  /** Reads and checks the body. Throws a problem: 400, 413, 415 or 422. */
+  readJson<Value>(schema: z.ZodType<Value>): Promise<Value>;
+  /**
+   * Answers with a stream of server-sent events: a comment at once and every five seconds, the frames, and an end when
+   * the source ends, the reader leaves, the caller's right ends, or the server drains.
+   */
+  stream(source: (signal: AbortSignal) => AsyncIterable<SseLine>, options?: StreamOptions): Response;
+}
+
+/** Route of a protocol. */
+export interface Route {
+  readonly method: HttpMethod;
+  /** Path below the prefix, such as `/threads/:thread/runs`. The parameter `thread` is the id of a thread. */
+  readonly path: string;
+  /** Right that is asked before the handler is called. */
+  readonly action: Action;
+  /** False for a route that changes something; a server with the role `readOnly` refuses it. */
+  readonly isRead: boolean;
+  /** Maximum bytes of the body. Default: the limit of the server. */
+  readonly maxBodyBytes?: number;
+  readonly handle: (call: RouteCall) => Promise<Response> | Response;
+}
+
+/** Protocol that a server speaks. */
+export interface Protocol {
+  /** Name, such as `langgraph`; also a value of `expose`. */
+  readonly name: string;
+  /** Path of all routes below the base path, such as `/api`, or `""`. */
+  readonly prefix: string;
+  readonly routes: readonly Route[];
+  /** Response for a failure before a stream has begun. */
+  readonly formatProblem: (problem: Problem) => Response;
+}

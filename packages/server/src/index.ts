@@ -1,0 +1,31 @@
+/** HTTP server of graphs and agents: native API, access, streams. Other protocols are entries of their own. */
+export type { AccessRequest, Action, Caller } from "./access/caller.ts";
+export type { Problem } from "./http/problem.ts";
+export type {
+  HttpMethod,
+  Protocol,
+  Route,
+  RouteCall,
+  SseFrame,
+  SseLine,
+  StreamOptions,
+} from "./http/route.ts";
+export type {
+  AnswerRequest,
+  CallerService,
+  CancelRequest,
+  ContinueRequest,
+  EventRequest,
+  GraphDetails,
+  GraphView,
+  Page,
+  PageOptions,
+  RunView,
+  StartedRun,
+  StartRequest,
+  StateView,
+  ThreadFrame,
+  ThreadQuery,
+  ThreadView,
+  WaitingView,
+} from "./service/caller-service.ts";

@@ -1,0 +1,2 @@
+/** LangGraph SDK protocol. */
+export {};

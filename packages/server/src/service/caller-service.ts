@@ -1,0 +1,281 @@
+/**
+ * Acts of a caller: all that protocols do with threads, runs and graphs. Every id is the id that the caller knows; the
+ * service adds the tenant, asks for the right, and hides graphs that are not exposed. What belongs to another tenant
+ * does not exist here.
+ */
+import type {
+  EventView,
+  Json,
+  JsonObject,
+  Message,
+  OnBusy,
+  OpenInterrupt,
+  RunEvent,
+  RunStatus,
+} from "@statewright/core";
+import type { ClosedInterrupt } from "@statewright/core/inspect";
+
+/** Page of a list. */
+export interface Page<Item> {
+  readonly data: readonly Item[];
+  /** Cursor of the next page; absent on the last page. */
+  readonly next?: string | undefined;
+}
+
+export interface PageOptions {
+  readonly before?: string | undefined;
+  /** 1 to 200. Default 50. */
+  readonly limit?: number | undefined;
+}
+
+export interface ThreadView {
+  readonly id: string;
+  readonly graph?: string | undefined;
+  /** Status of the newest run; absent before the first run. */
+  readonly status?: RunStatus | undefined;
+  readonly title?: string | undefined;
+  readonly metadata: JsonObject;
+  readonly branch: string;
+  readonly owner?: string | undefined;
+  /** Milliseconds since the epoch, as all times of the service. */
+  readonly createdAt: number;
+  readonly updatedAt: number;
+}
+
+export interface RunView {
+  readonly id: string;
+  readonly thread: string;
+  readonly branch: string;
+  readonly graph: string;
+  readonly status: RunStatus;
+  readonly attempt: number;
+  readonly metadata: JsonObject;
+  readonly owner?: string | undefined;
+  readonly createdAt: number;
+  readonly endedAt?: number | undefined;
+  /** Code and title of the failure of a failed or parked run. */
+  readonly error?: { readonly code: string; readonly title: string } | undefined;
+}
+
+/** Run that a call has started, continued, or found by its key. */
+export interface StartedRun {
+  readonly run: RunView;
+  /** False for a run that existed under the key. */
+  readonly isNew: boolean;
+  /** Number of the newest durable event before the run: the stream of the run begins after it. */
+  readonly after: number;
+}
+
+export interface StateView {
+  readonly thread: string;
+  readonly graph: string;
+  readonly checkpoint: number;
+  readonly parent?: number | undefined;
+  readonly branch: string;
+  readonly step: number;
+  readonly source: string;
+  /** Nodes that run next; empty at the end. */
+  readonly next: readonly string[];
+  /** State without private channels. */
+  readonly values: JsonObject;
+  readonly interrupts: readonly OpenInterrupt[];
+  readonly answered: readonly ClosedInterrupt[];
+  readonly status?: RunStatus | undefined;
+  readonly run?: string | undefined;
+  readonly at: number;
+}
+
+export interface ThreadQuery extends PageOptions {
+  readonly graph?: string | undefined;
+  readonly status?: RunStatus | readonly RunStatus[] | undefined;
+  readonly metadata?: Readonly<Record<string, string | number | boolean | null>> | undefined;
+  readonly search?: string | undefined;
+}
+
+export interface StartRequest {
+  readonly graph: string;
+  readonly input?: unknown;
+  readonly branch?: string | undefined;
+  /** Idempotency key in the thread. */
+  readonly key?: string | undefined;
+  readonly onBusy?: OnBusy | undefined;
+  readonly metadata?: JsonObject | undefined;
+  readonly breakpoints?:
+    | { readonly before?: readonly string[] | undefined; readonly after?: readonly string[] | undefined }
+    | undefined;
+  readonly removeMessages?: readonly string[] | undefined;
+  /** What the client asks for, for `contextOf`. Nothing else reads it. */
+  readonly asked?: Json | undefined;
+}
+
+export interface ContinueRequest {
+  readonly branch?: string | undefined;
+  readonly key?: string | undefined;
+  readonly breakpoints?: StartRequest["breakpoints"];
+  readonly asked?: Json | undefined;
+}
+
+export interface AnswerRequest extends ContinueRequest {
+  /** Answers by the id of the interrupt. */
+  readonly answers: Readonly<Record<string, unknown>>;
+  /** Refuses the answers when the head of the branch is another checkpoint. */
+  readonly ifCheckpoint?: number | undefined;
+}
+
+export interface CancelRequest {
+  readonly run?: string | undefined;
+  readonly branch?: string | undefined;
+  readonly reason?: string | undefined;
+}
+
+export interface GraphView {
+  readonly name: string;
+  readonly version: number;
+  readonly description?: string | undefined;
+  /** Fingerprint of channels, nodes, edges and tools. */
+  readonly shape: string;
+}
+
+export interface GraphDetails extends GraphView {
+  readonly machine: Json;
+  readonly mermaid: string;
+  /** JSON Schemas; undefined where a schema has none. */
+  readonly schemas: {
+    readonly input: Json | undefined;
+    readonly state: Json | undefined;
+    readonly output: Json | undefined;
+    /** By the key of the interrupt. */
+    readonly answers: Readonly<Record<string, Json>>;
+  };
+  /** Channels that an input may set. */
+  readonly inputChannels: readonly string[];
+  readonly nodes: readonly string[];
+}
+
+/** Frame of the events of a thread: an event as the caller may see it, or the news that the thread was deleted. */
+export type ThreadFrame = RunEvent | { readonly type: "thread.deleted" };
+
+export interface EventRequest {
+  /** Number of the last durable event that was read. Default 0. */
+  readonly after?: number | undefined;
+  readonly branch?: string | undefined;
+  readonly views?: readonly EventView[] | undefined;
+  /**
+   * `never`: the stream stays open over runs. `idle`: it ends when no run is at work or queued. A run: it ends after the
+   * last event of this run in its current attempt. Default `never`.
+   */
+  readonly end?: "never" | "idle" | { readonly run: string } | undefined;
+  readonly signal: AbortSignal;
+}
+
+export interface WaitingView {
+  readonly thread: string;
+  readonly branch: string;
+  readonly run: string;
+  readonly graph: string;
+  readonly raisedAt: number;
+  readonly interrupt: OpenInterrupt;
+}
+
+/** Acts of one caller through one protocol. Methods throw `StatewrightError`, or a `RequestProblem`. */
+export interface CallerService {
+  listGraphs(): Promise<readonly GraphView[]>;
+  getGraph(name: string): Promise<GraphDetails>;
+
+  listThreads(query: ThreadQuery): Promise<Page<ThreadView>>;
+  countThreads(query: Omit<ThreadQuery, "before" | "limit">): Promise<number>;
+  createThread(write: {
+    readonly id?: string | undefined;
+    readonly title?: string | undefined;
+    readonly metadata?: JsonObject | undefined;
+    readonly ifExists?: "throw" | "keep" | undefined;
+  }): Promise<{ readonly thread: ThreadView; readonly isNew: boolean }>;
+  getThread(thread: string): Promise<ThreadView>;
+  updateThread(
+    thread: string,
+    patch: { readonly title?: string | null | undefined; readonly metadata?: JsonObject | undefined },
+  ): Promise<ThreadView>;
+  deleteThread(thread: string): Promise<void>;
+  copyThread(thread: string, to?: string): Promise<ThreadView>;
+  /** Removes old checkpoints of the thread; returns their number. */
+  pruneThread(thread: string, keep: { readonly latest: number }): Promise<number>;
+
+  /** Starts a run, or queues it. Resolves when it is saved. Creates a missing thread. */
+  startRun(thread: string, request: StartRequest): Promise<StartedRun>;
+  /** Answers interrupts and continues the run. Resolves when the answers are saved. */
+  answer(thread: string, request: AnswerRequest): Promise<StartedRun>;
+  /** Continues a paused, failed or crashed run. */
+  resumeRun(thread: string, request: ContinueRequest): Promise<StartedRun>;
+  /** Cancels the run at work, or the named run. Resolves when the request is saved. */
+  cancelRun(thread: string, request: CancelRequest): Promise<RunView>;
+  pauseRun(thread: string, request: CancelRequest): Promise<RunView>;
+  sendMessage(
+    thread: string,
+    message: {
+      readonly id?: string | undefined;
+      readonly kind: "steer" | "followUp";
+      readonly messages: readonly Message[];
+      readonly branch?: string | undefined;
+    },
+  ): Promise<void>;
+  listRuns(
+    thread: string,
+    query: PageOptions & { readonly status?: RunStatus | readonly RunStatus[] | undefined },
+  ): Promise<Page<RunView>>;
+  getRun(run: string): Promise<RunView>;
+  /** Resolves when the run rests or has ended, or when the signal fires, with its row at that moment. */
+  waitForRun(run: string, signal: AbortSignal): Promise<RunView>;
+
+  /** State at a checkpoint. Default: the newest of the branch, default: the head branch. */
+  getState(
+    thread: string,
+    place?: {
+      readonly at?: number | undefined;
+      readonly branch?: string | undefined;
+      readonly nesting?: string | undefined;
+    },
+  ): Promise<StateView>;
+  /** Checkpoints of a branch with their states, newest first. */
+  listStates(thread: string, query: PageOptions & { readonly branch?: string | undefined }): Promise<Page<StateView>>;
+  listBranches(
+    thread: string,
+  ): Promise<
+    readonly { readonly name: string; readonly from?: number | undefined; readonly head?: number | undefined }[]
+  >;
+  fork(
+    thread: string,
+    request: {
+      readonly at: number;
+      readonly name?: string | undefined;
+      readonly changes?: JsonObject | undefined;
+      readonly moveHead?: boolean | undefined;
+    },
+  ): Promise<{ readonly branch: string; readonly state: StateView }>;
+  updateState(
+    thread: string,
+    request: {
+      readonly changes: JsonObject;
+      readonly as?: string | undefined;
+      readonly branch?: string | undefined;
+    },
+  ): Promise<StateView>;
+  editMessage(
+    thread: string,
+    request: {
+      readonly message: Message;
+      readonly branch?: string | undefined;
+      readonly key?: string | undefined;
+      readonly asked?: Json | undefined;
+    },
+  ): Promise<StartedRun>;
+
+  listInterrupts(
+    query: PageOptions & { readonly thread?: string | undefined; readonly graph?: string | undefined },
+  ): Promise<Page<WaitingView>>;
+
+  /**
+   * Events of a thread: the durable events above `after`, a `snapshot` of what is open, and new events as they come.
+   * Refuses before the first frame: unknown thread, `after` above the newest number.
+   */
+  streamEvents(thread: string, request: EventRequest): Promise<AsyncIterable<ThreadFrame>>;
+}
