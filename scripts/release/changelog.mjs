@@ -41,8 +41,9 @@ export function createVersionSection(text, { version, date }) {
       'CHANGELOG.md: expected entries under "Unreleased", got none. Add a line for each visible change of this version.',
     );
   const notes = formatEntries(groups);
-  const old = `## Unreleased\n${unreleased.join("\n")}`;
-  return { text: text.replace(old, () => `## Unreleased\n\n## ${version} - ${date}\n\n${notes}\n`), notes };
+  const [before, after] = text.split(`## Unreleased\n${unreleased.join("\n")}`);
+  const older = after.trim() === "" ? "" : `\n${after.trimStart()}`;
+  return { text: `${before}## Unreleased\n\n## ${version} - ${date}\n\n${notes}${older}`, notes };
 }
 
 /** Writes each heading once, with its entries. */
