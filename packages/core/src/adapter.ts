@@ -18,6 +18,7 @@ export {
   listOptionNames,
   requireOneOf,
 } from "./base/options.ts";
+export { packageVersion } from "./base/package-version.ts";
 export { createPatternRedactor } from "./base/redaction/redact-patterns.ts";
 export { createGuardSchema } from "./base/schema.ts";
 export { createSha256, type Sha256 } from "./base/sha256.ts";
