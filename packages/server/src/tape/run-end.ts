@@ -1,6 +1,6 @@
 /** End of a stream of events: after the last event of a run, or when no run is at work or queued. */
-import { type Codec, type RunEvent, streamEvents } from "@statewright/core";
-import { getClaimableKind, type RunRow, type Store } from "@statewright/core/store";
+import { type RunEvent, streamEvents } from "@statewright/core";
+import { type Codec, getClaimableKind, type RunRow, type Store } from "@statewright/core/store";
 
 /** When a stream ends by itself. */
 export type StreamEnd = "idle" | { readonly run: string };
