@@ -47,7 +47,9 @@ export { checkModels, copyModelsOption, isAnyModel, withDefaultModels } from "./
 export { type Prices, parsePrices, sumTokens } from "./model/prices.ts";
 export { isAiSdkProviderTool } from "./model/provider-tool.ts";
 export { sumTokenCounts } from "./model/sum-token-counts.ts";
-export { getEngineOptions } from "./resume/engine.ts";
+export { getEngineOptions, guardSchedules } from "./resume/engine.ts";
+export { listScheduleSlots, type ScheduleSlotsOptions } from "./resume/schedules/list-schedule-slots.ts";
+export type { ScheduleGuard } from "./resume/schedules/schedule-guard.ts";
 export type { GuardResult } from "./run/kernel/kernel.ts";
 export { mapResult } from "./run/launch.ts";
 export { type ActiveRunFilter, listActiveRuns } from "./run/session/thread-registry.ts";

@@ -9,6 +9,7 @@ import { type ExportText, parseExport } from "../checkpoint/export/parse-export.
 import { bodyPieceBytes, streamExport } from "../checkpoint/export/stream-export.ts";
 import type { ThreadExport } from "../checkpoint/export/thread-export.ts";
 import type { Store } from "../checkpoint/store.ts";
+import { checkParties } from "../checkpoint/thread-rules.ts";
 import { checkStoreOption } from "../run/session/options/check-run-options.ts";
 import type { ArtifactRow } from "../tool/artifacts/artifact.ts";
 
@@ -18,9 +19,13 @@ export interface ImportOptions {
   readonly as?: string;
   /** Maximum size of the text in bytes, default 256 MiB. */
   readonly maxBytes?: number;
+  /** Tenant of the imported thread and of its runs. Default: the exported tenant. */
+  readonly tenant?: string;
+  /** Owner of the imported thread and of its runs. Default: the exported owners. */
+  readonly owner?: string;
 }
 
-const importKeys = listOptionNames<ImportOptions>({ as: true, maxBytes: true });
+const importKeys = listOptionNames<ImportOptions>({ as: true, maxBytes: true, tenant: true, owner: true });
 
 /**
  * Deletes a thread with all its rows. Throws `unknown_thread`, and `thread_busy` while a live process runs the
@@ -115,8 +120,10 @@ export async function importThread(
 ): Promise<string> {
   checkStoreOption("importThread", store ?? null);
   checkOptions("importThread", options, importKeys);
-  const { as, maxBytes = 256 * 1024 * 1024 } = options;
+  const { as, maxBytes = 256 * 1024 * 1024, tenant, owner } = options;
+  const parties = { tenant, owner };
   checkPositive("importThread", "maxBytes", maxBytes);
+  checkParties("importThread", parties);
   if (!isExportText(text))
     throw invalidOption({
       where: "importThread",
@@ -126,7 +133,7 @@ export async function importThread(
     });
   const threadExport = await parseExport(text, { maxBytes, pause });
   const id = checkId("thread", as ?? threadExport.id);
-  await store.importThread(assignThreadId(threadExport, id));
+  await store.importThread(assignParties(assignThreadId(threadExport, id), parties));
   return id;
 }
 
@@ -148,6 +155,15 @@ export async function copyThread(store: Store, from: string, to: string): Promis
   checkStoreOption("copyThread", store ?? null);
   checkId("thread", to);
   await store.importThread(assignThreadId(await store.exportThread(checkId("thread", from)), to));
+}
+
+/** Replaces tenant and owner of a thread and of its runs, as far as given. */
+function assignParties(
+  threadExport: ThreadExport,
+  { tenant, owner }: { readonly tenant: string | undefined; readonly owner: string | undefined },
+): ThreadExport {
+  const parties = { ...(tenant === undefined ? {} : { tenant }), ...(owner === undefined ? {} : { owner }) };
+  return { ...threadExport, ...parties, runs: threadExport.runs.map((run) => ({ ...run, ...parties })) };
 }
 
 function assignThreadId(threadExport: ThreadExport, id: string): ThreadExport {
