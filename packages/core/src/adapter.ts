@@ -1,7 +1,8 @@
 /** Entry `@statewright/core/adapter`: helpers for packages that adapt models, tools and formats to Statewright. */
 
 export { toBase64 } from "./base/base64.ts";
-export { type ErrorParts, errorCodes } from "./base/errors.ts";
+export { createSecret } from "./base/create-secret.ts";
+export { type ErrorParts, errorCodes, getErrorFact, replaceErrorText } from "./base/errors.ts";
 export { escapeControlChars } from "./base/escape-control-chars.ts";
 export { checkId, createId, fingerprint } from "./base/ids.ts";
 export { type InvalidOption, invalidOption, type OptionErrorCode } from "./base/invalid-option.ts";
@@ -19,12 +20,15 @@ export {
 } from "./base/options.ts";
 export { createPatternRedactor } from "./base/redaction/redact-patterns.ts";
 export { createGuardSchema } from "./base/schema.ts";
+export { createSha256, type Sha256 } from "./base/sha256.ts";
 export { systemWorld } from "./base/world.ts";
 export { toBranchPrefix } from "./checkpoint/thread-rules.ts";
 export { functionKind } from "./compile/kinds/function.ts";
 export { nodeKind } from "./compile/kinds/kinds.ts";
+export { getGraphShape } from "./compile/plan.ts";
 export type { CallerContext, ContextMapping, NodeEngine, NodeKind, NodeTask } from "./define/graph.ts";
 export { graphToolOptionNames } from "./define/graph-tool.ts";
+export { findInnerGraph } from "./define/inner-graph.ts";
 export {
   applyMachineEvents,
   type ExploredPath,
@@ -47,9 +51,11 @@ export { checkModels, copyModelsOption, isAnyModel, withDefaultModels } from "./
 export { type Prices, parsePrices, sumTokens } from "./model/prices.ts";
 export { isAiSdkProviderTool } from "./model/provider-tool.ts";
 export { sumTokenCounts } from "./model/sum-token-counts.ts";
+export { forkEditedMessage } from "./resume/edit-message.ts";
 export { getEngineOptions, guardSchedules } from "./resume/engine.ts";
 export { listScheduleSlots, type ScheduleSlotsOptions } from "./resume/schedules/list-schedule-slots.ts";
 export type { ScheduleGuard } from "./resume/schedules/schedule-guard.ts";
+export { isInView } from "./run/events/events.ts";
 export type { GuardResult } from "./run/kernel/kernel.ts";
 export { mapResult } from "./run/launch.ts";
 export { type ActiveRunFilter, listActiveRuns } from "./run/session/thread-registry.ts";

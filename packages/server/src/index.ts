@@ -29,3 +29,12 @@ export type {
   ThreadView,
   WaitingView,
 } from "./service/caller-service.ts";
+export { createServices, type Services } from "./service/create-services.ts";
+export type {
+  AuditEntry,
+  Authorize,
+  ContextOf,
+  Expose,
+  ExposureRequest,
+  ServiceOptions,
+} from "./service/service-options.ts";

@@ -18,7 +18,9 @@ export type SseLine = SseFrame | { readonly comment: string } | { readonly text:
 
 /** Options of a stream response. */
 export interface StreamOptions {
+  /** Headers beside those of a stream. Default: none. */
   readonly headers?: Readonly<Record<string, string>>;
+  /** Status of the response. Default 200. */
   readonly status?: number;
   /** Last frames after a failure of the source, in the form of the protocol. */
   readonly formatFailure?: (problem: Problem) => readonly SseLine[];
@@ -61,6 +63,7 @@ export interface Route {
   readonly maxBodyBytes?: number;
   /** `file`: the body is a file of any media type. Default `json`: another media type is refused. */
   readonly body?: "json" | "file";
+  /** Answers a request. A thrown problem or error becomes a response in the form of the protocol. */
   readonly handle: (call: RouteCall) => Promise<Response> | Response;
 }
 
