@@ -54,6 +54,7 @@ export { sumTokenCounts } from "./model/sum-token-counts.ts";
 export { forkEditedMessage } from "./resume/edit-message.ts";
 export { getEngineOptions, guardSchedules } from "./resume/engine.ts";
 export { listScheduleSlots, type ScheduleSlotsOptions } from "./resume/schedules/list-schedule-slots.ts";
+export { toRunSchedule } from "./resume/schedules/run-schedule.ts";
 export type { ScheduleGuard } from "./resume/schedules/schedule-guard.ts";
 export { isInView } from "./run/events/events.ts";
 export type { GuardResult } from "./run/kernel/kernel.ts";

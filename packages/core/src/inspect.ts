@@ -47,6 +47,7 @@ export {
   exportThread,
   type ImportOptions,
   importThread,
+  type StreamExportOptions,
   streamThreadExport,
 } from "./inspect/move-thread.ts";
 export { type BlameEntry, type BlameOptions, blame } from "./inspect/read/blame.ts";

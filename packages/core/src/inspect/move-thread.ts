@@ -15,8 +15,8 @@ import type { ArtifactRow } from "../tool/artifacts/artifact.ts";
 
 /** Options of `importThread`. */
 export interface ImportOptions {
-  /** Id of the imported thread; default: the exported id. */
-  readonly as?: string;
+  /** Id of the imported thread, or a function of the exported id. Default: the exported id. */
+  readonly as?: string | ((exported: string) => string);
   /** Maximum size of the text in bytes, default 256 MiB. */
   readonly maxBytes?: number;
   /** Tenant of the imported thread and of its runs. Default: the exported tenant. */
@@ -41,6 +41,14 @@ export interface ExportOptions {
   /** Maximum characters of the text, default 536,870,888: the longest string of Node.js. */
   readonly maxCharacters?: number;
 }
+
+/** Options of `streamThreadExport`. */
+export interface StreamExportOptions {
+  /** Id of the thread in the export. Default: its id in the store. */
+  readonly as?: string;
+}
+
+const streamKeys = listOptionNames<StreamExportOptions>({ as: true });
 
 const exportKeys = listOptionNames<ExportOptions>({ maxCharacters: true });
 
@@ -80,9 +88,15 @@ export async function exportThread(store: Store, thread: string, options: Export
  * await importThread(otherStore, createReadStream("/app/t7.jsonl", "utf8"), { maxBytes: 2 ** 32 });
  * ```
  */
-export async function* streamThreadExport(store: Store, thread: string): AsyncGenerator<string, void> {
+export async function* streamThreadExport(
+  store: Store,
+  thread: string,
+  options: StreamExportOptions = {},
+): AsyncGenerator<string, void> {
   checkStoreOption("streamThreadExport", store ?? null);
-  const exported = await store.exportThread(checkId("thread", thread), { bodies: "omit" });
+  checkOptions("streamThreadExport", options, streamKeys);
+  const as = checkId("thread", options.as ?? thread);
+  const exported = assignThreadId(await store.exportThread(checkId("thread", thread), { bodies: "omit" }), as);
   for await (const chunk of streamExport(exported, (row) => readBody(store, thread, row))) {
     yield chunk;
     await pause();
@@ -132,7 +146,7 @@ export async function importThread(
       fix: "Pass the result of exportThread or streamThreadExport",
     });
   const threadExport = await parseExport(text, { maxBytes, pause });
-  const id = checkId("thread", as ?? threadExport.id);
+  const id = checkId("thread", typeof as === "function" ? as(threadExport.id) : (as ?? threadExport.id));
   await store.importThread(assignParties(assignThreadId(threadExport, id), parties));
   return id;
 }

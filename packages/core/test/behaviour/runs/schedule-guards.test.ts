@@ -16,7 +16,7 @@ import {
   START,
   schedule,
 } from "../../../src/index.ts";
-import { exportThread, importThread } from "../../../src/inspect.ts";
+import { exportThread, importThread, streamThreadExport } from "../../../src/inspect.ts";
 import { createVirtualWorld } from "../../support/virtual-world.ts";
 
 const minuteMs = 60_000;
@@ -64,7 +64,14 @@ test("a guard that throws leaves the slot due, and its run starts once the guard
     if (isBroken) throw new Error("the directory of users is down");
     return undefined;
   });
-  await schedule(store, { id: "s", graph: words, everyMs: minuteMs, threadPerFire: true, input: { word: "hi" }, world });
+  await schedule(store, {
+    id: "s",
+    graph: words,
+    everyMs: minuteMs,
+    threadPerFire: true,
+    input: { word: "hi" },
+    world,
+  });
   await host.start();
   await world.advance(minuteMs);
   expect((await listSchedules(store))[0]).not.toHaveProperty("last");
@@ -109,7 +116,11 @@ test("an imported thread has the tenant and the owner of the import, and so have
   expect(await target.thread("t2")).toMatchObject({ tenant: "globex", owner: "bob" });
   const [imported] = await listRuns(target);
   expect(await getRun(target, imported?.id ?? "")).toMatchObject({ thread: "t2", tenant: "globex", owner: "bob" });
-  await importThread(target, text, { as: "t3" });
+  await importThread(target, text, { as: (exported) => `${exported}3` });
   expect(await target.thread("t3")).toMatchObject({ tenant: "acme", owner: "ann" });
+  let shown = "";
+  for await (const chunk of streamThreadExport(store, "t", { as: "shown" })) shown += chunk;
+  expect(shown.split("\n", 1)[0]).toContain('"shown"');
+  expect(await importThread(memoryStore(), shown)).toBe("shown");
   await expect(importThread(target, text, { as: "t4", tenant: "" })).rejects.toThrow(/importThread: .*tenant/);
 });
