@@ -8,15 +8,13 @@ import {
   defineState,
   END,
   engine,
-  getRun,
-  listRuns,
-  listSchedules,
   memoryStore,
   run,
   START,
   schedule,
+  schedules,
 } from "../../../src/index.ts";
-import { exportThread, importThread, streamThreadExport } from "../../../src/inspect.ts";
+import { exportThread, getRun, importThread, listRuns, streamThreadExport } from "../../../src/inspect.ts";
 import { createVirtualWorld } from "../../support/virtual-world.ts";
 
 const minuteMs = 60_000;
@@ -41,7 +39,7 @@ test("a guard that refuses a slot skips it with its reason, and the next slot th
   });
   await host.start();
   await world.advance(minuteMs);
-  const [refused] = await listSchedules(store);
+  const [refused] = await schedules.list(store);
   expect(refused).toMatchObject({ last: { slot: Date.UTC(2025, 2, 24, 0, 1), skipped: "the maker has left" } });
   expect(refused?.last).not.toHaveProperty("run");
   expect(await listRuns(store)).toEqual([]);
@@ -74,7 +72,7 @@ test("a guard that throws leaves the slot due, and its run starts once the guard
   });
   await host.start();
   await world.advance(minuteMs);
-  expect((await listSchedules(store))[0]).not.toHaveProperty("last");
+  expect((await schedules.list(store))[0]).not.toHaveProperty("last");
   isBroken = false;
   await world.advance(2_000);
   expect((await listRuns(store)).map(({ key }) => key)).toEqual(["s:2025-03-24T00:01:00.000Z"]);

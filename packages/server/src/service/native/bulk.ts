@@ -1,5 +1,6 @@
 /** Acts on all runs of a tenant that match a filter. */
-import { isStatewrightError, listRuns, type RunStatus } from "@statewright/core";
+import { isStatewrightError, type RunStatus } from "@statewright/core";
+import { listRuns } from "@statewright/core/inspect";
 import type { ListedRunRow } from "@statewright/core/store";
 import { RequestProblem } from "../../http/problem.ts";
 import type { CallerScope } from "../caller-scope.ts";

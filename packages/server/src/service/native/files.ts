@@ -1,6 +1,5 @@
 /** Uploaded files of a thread, until a message names them. */
-import { maxFileBytes } from "@statewright/core";
-import { toBase64 } from "@statewright/core/adapter";
+import { maxFileBytes, toBase64 } from "@statewright/core/adapter";
 import * as z from "zod";
 import type { CallerScope, OwnThread } from "../caller-scope.ts";
 import { createInvalidRequestProblem } from "../service-problems.ts";

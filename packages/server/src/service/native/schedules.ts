@@ -3,16 +3,12 @@ import {
   type FiredSlot,
   type Json,
   type JsonObject,
-  listSchedules,
   type MissedSlots,
   type OnBusy,
-  pauseSchedule,
   type RunSchedule,
-  removeSchedule,
-  resumeSchedule,
-  runScheduleNow,
   StatewrightError,
   schedule as saveRunSchedule,
+  schedules,
 } from "@statewright/core";
 import { createId, listScheduleSlots, toRunSchedule } from "@statewright/core/adapter";
 import type { ScheduleRow } from "@statewright/core/store";
@@ -100,7 +96,7 @@ export function createScheduleActs(scope: CallerScope, cursors: Cursors): Schedu
       return await loadPage({ scope, cursors }, page, {
         name: `schedules ${graph ?? ""}`,
         load: ({ before, limit }) =>
-          listSchedules(store, { ...scope.columns, limit, ...omitUndefined({ graph, after: before }) }),
+          schedules.list(store, { ...scope.columns, limit, ...omitUndefined({ graph, after: before }) }),
         getCursor: ({ id }) => id,
         isShown: (row) => scope.isVisible(row),
         toItem: (row) => toScheduleView(scope, row),
@@ -113,21 +109,21 @@ export function createScheduleActs(scope: CallerScope, cursors: Cursors): Schedu
     saveSchedule: (request) => saveSchedule(scope, request),
     deleteSchedule: async (schedule) => {
       const { id } = await requireSchedule(scope, schedule, write);
-      await removeSchedule(store, id);
+      await schedules.remove(store, id);
     },
     pauseSchedule: async (schedule) => {
       const { id } = await requireSchedule(scope, schedule, write);
-      return toScheduleView(scope, await pauseSchedule(store, id, { world }));
+      return toScheduleView(scope, await schedules.pause(store, id, { world }));
     },
     resumeSchedule: async (schedule) => {
       const { id } = await requireSchedule(scope, schedule, write);
-      return toScheduleView(scope, await resumeSchedule(store, id, { world }));
+      return toScheduleView(scope, await schedules.resume(store, id, { world }));
     },
     runSchedule: async (schedule, key) => {
       const { id, graph, thread } = await requireSchedule(scope, schedule, write);
       await scope.ask({ action: "run.start", graph, thread: thread && scope.toWireId(thread), changes: true });
       const stored = key === undefined || thread !== undefined ? key : scope.toStoredId(key);
-      const queued = await runScheduleNow(store, id, {
+      const queued = await schedules.runNow(store, id, {
         world,
         key: stored ?? `${id}:${createId("now_", world.random)}`,
       });
@@ -200,7 +196,7 @@ async function checkThread(scope: CallerScope, thread: string): Promise<void> {
 }
 
 async function checkNumber({ store, columns }: CallerScope, limit: number): Promise<void> {
-  const rows = await listSchedules(store, { tenant: columns.tenant, limit });
+  const rows = await schedules.list(store, { tenant: columns.tenant, limit });
   if (rows.length >= limit) throw createTooManySchedulesProblem(limit);
 }
 
