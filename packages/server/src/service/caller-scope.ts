@@ -1,7 +1,7 @@
 /** Reach of a caller through a protocol: its threads, runs and graphs, and its rights. */
-import type { Codec, EngineOptions, Graph, Store, World } from "@statewright/core";
+import type { EngineOptions, Graph, Store, World } from "@statewright/core";
 import { getEngineOptions, systemWorld } from "@statewright/core/adapter";
-import { plainCodec, type RunRow, type ThreadRow } from "@statewright/core/store";
+import { type Codec, plainCodec, type RunRow, type ThreadRow } from "@statewright/core/store";
 import type { AccessRequest, Caller } from "../access/caller.ts";
 import type { ServiceOptions } from "./service-options.ts";
 import { createForbiddenProblem, createReadOnlyProblem, createUnknownGraphProblem } from "./service-problems.ts";

@@ -1,5 +1,6 @@
 /** Cursors of pages: sealed for the party and the list, so that they tell nothing and cannot be forged. */
-import type { Codec, Store, World } from "@statewright/core";
+import type { Store, World } from "@statewright/core";
+import type { Codec } from "@statewright/core/store";
 import { createId, createSecret, toBase64 } from "@statewright/core/adapter";
 import { createInvalidRequestProblem } from "./service-problems.ts";
 

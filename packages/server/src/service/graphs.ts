@@ -1,6 +1,6 @@
 /** Acts that describe graphs. */
-import { type Graph, isStatewrightError, type Json, type JsonObject, toJsonSchema } from "@statewright/core";
-import { getGraphShape } from "@statewright/core/adapter";
+import { type Graph, isStatewrightError, type Json, type JsonObject } from "@statewright/core";
+import { getGraphShape, toJsonSchema } from "@statewright/core/adapter";
 import { toMachineJson, toMermaid } from "@statewright/core/inspect";
 import type { CallerScope } from "./caller-scope.ts";
 import type { CallerService, GraphDetails, GraphView } from "./caller-service.ts";

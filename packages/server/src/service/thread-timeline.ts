@@ -1,6 +1,6 @@
 /** Places in the durable events of a thread. */
-import type { Codec, Store } from "@statewright/core";
-import type { EventRow, StoredEvent, TimelineEntry } from "@statewright/core/store";
+import type { Store } from "@statewright/core";
+import type { Codec, EventRow, StoredEvent, TimelineEntry } from "@statewright/core/store";
 import * as z from "zod";
 
 const pageSize = 100;

@@ -1,7 +1,15 @@
 /** Acts on threads as rows. */
-import { createThread, deleteThread, listThreads, pruneThread, updateThread } from "@statewright/core";
 import { createId } from "@statewright/core/adapter";
-import { copyThread, countThreads, type ListedThread } from "@statewright/core/inspect";
+import {
+  copyThread,
+  countThreads,
+  createThread,
+  deleteThread,
+  type ListedThread,
+  listThreads,
+  pruneThread,
+  updateThread,
+} from "@statewright/core/inspect";
 import type { ThreadCountFilter } from "@statewright/core/store";
 import type { CallerScope } from "./caller-scope.ts";
 import type { CallerService, ThreadQuery } from "./caller-service.ts";

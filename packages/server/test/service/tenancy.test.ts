@@ -1,5 +1,6 @@
 /** Tenants: threads and runs of another tenant do not exist. */
-import { createThread, isStatewrightError } from "@statewright/core";
+import { isStatewrightError } from "@statewright/core";
+import { createThread } from "@statewright/core/inspect";
 import { describe, expect, test } from "vitest";
 import type { CallerService } from "../../src/index.ts";
 import { ann, bob, createReviewServices, stores } from "./service-fixture.ts";
