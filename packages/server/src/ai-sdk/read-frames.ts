@@ -29,12 +29,19 @@ export async function* readFrames(
     const place = places.get(event.branch) ?? { checkpoint: undefined, run: undefined, isWaiting: false };
     places.set(event.branch, place);
     const { run, checkpoint } = place;
-    if (continuesWaiting(place, event) && run !== undefined && checkpoint !== undefined) {
-      const { answered } = await service.getState(thread, { at: checkpoint });
-      yield { type: "ui.answered", run, interrupts: answered };
-    }
+    const answered =
+      continuesWaiting(place, event) && run !== undefined && checkpoint !== undefined
+        ? ({
+            type: "ui.answered",
+            run,
+            interrupts: await loadAnswered(service, { thread, checkpoint, by: event.at }),
+          } as const)
+        : undefined;
     notePlace(place, event);
-    yield event;
+    if (answered === undefined) yield event;
+    // The answers belong to the attempt that they start, and come before the end of a cancelled run.
+    else if (event.type === "run.started" && event.run === run) yield* [event, answered];
+    else yield* [answered, event];
     if (place.run === undefined || event.within !== undefined) continue;
     for (const [channel, value] of await readChannels(service, { thread, channels }, event))
       yield { type: "ui.state", run: place.run, channel, value };
@@ -44,6 +51,15 @@ export async function* readFrames(
     }
   }
   return undefined;
+}
+
+/** Loads the interrupts of a checkpoint that were answered by a time. */
+async function loadAnswered(
+  service: FrameSource,
+  { thread, checkpoint, by }: { readonly thread: string; readonly checkpoint: number; readonly by: number },
+): Promise<Awaited<ReturnType<FrameSource["getState"]>>["answered"]> {
+  const { answered } = await service.getState(thread, { at: checkpoint });
+  return answered.filter(({ answeredAt }) => answeredAt === undefined || answeredAt <= by);
 }
 
 /** Newest checkpoint and run of a branch. */

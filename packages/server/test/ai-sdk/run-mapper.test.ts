@@ -4,7 +4,6 @@ import {
   defineState,
   END,
   type Model,
-  memoryRelay,
   memoryStore,
   type RunStatus,
   resume as resumeRun,
@@ -14,6 +13,7 @@ import {
   streamEvents,
 } from "@statewright/core";
 import { getState } from "@statewright/core/inspect";
+import { memoryRelay } from "@statewright/core/store";
 import { call, failWith, say, scriptedModel, think } from "@statewright/testing";
 import { expect, test } from "vitest";
 import * as z from "zod";
