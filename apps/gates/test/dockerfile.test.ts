@@ -8,7 +8,10 @@ const page = readFileSync(new URL("docs/deploy.md", root), "utf8");
 const dockerfile = readFileSync(new URL("Dockerfile", folder), "utf8");
 const ignored = readFileSync(new URL(".dockerignore", folder), "utf8");
 // `npm install` of the page creates the manifest and the lockfile.
-const context = { files: [...readdirSync(folder), "package.json", "package-lock.json", "server.ts"], ignored: ignored.split("\n") };
+const context = {
+  files: [...readdirSync(folder), "package.json", "package-lock.json", "server.ts"],
+  ignored: ignored.split("\n"),
+};
 const oldestNode = readOldestNode();
 
 test("the page about deployments shows the Dockerfile and the .dockerignore that are beside its program", () => {

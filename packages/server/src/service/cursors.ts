@@ -1,7 +1,7 @@
 /** Cursors of pages: sealed for the party and the list, so that they tell nothing and cannot be forged. */
 import type { Store, World } from "@statewright/core";
-import type { Codec } from "@statewright/core/store";
 import { createId, createSecret, toBase64 } from "@statewright/core/adapter";
+import type { Codec } from "@statewright/core/store";
 import { createInvalidRequestProblem } from "./service-problems.ts";
 
 /** Place of a cursor: no other party and no other list accepts it. */

@@ -1,7 +1,7 @@
 /** Tape of a thread: follows the thread once, and gives its events to all readers. */
 import { type Relay, type RunEvent, type Store, streamEvents, type World } from "@statewright/core";
-import type { Codec } from "@statewright/core/store";
 import { createOpenWork, isDurable } from "@statewright/core/adapter";
+import type { Codec } from "@statewright/core/store";
 import { isRest } from "./run-end.ts";
 import { type Snapshot, selectBranch } from "./select-branch.ts";
 import type { TapeEvent } from "./waiting-events.ts";
