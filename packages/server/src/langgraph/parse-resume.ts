@@ -1,5 +1,6 @@
 /** Value of `command.resume` as answers by the id of the interrupt. */
 import { RequestProblem } from "../http/problem.ts";
+import { createProblem } from "../http/problem-table.ts";
 import { createInputProblem } from "./create-problem.ts";
 import { isRecord } from "./is-record.ts";
 import { decisionTypes, type PendingCall, type WireInterrupt } from "./to-wire-interrupts.ts";
@@ -23,12 +24,8 @@ export function parseResume(value: unknown, open: readonly WireInterrupt[]): Wir
 }
 
 function createNotWaitingProblem(): RequestProblem {
-  return new RequestProblem({
-    status: 409,
-    code: "already_answered",
-    title: "The interrupt has an answer already.",
-    detail: "The thread waits for no answer: its interrupts are answered, or it never had one.",
-  });
+  const detail = "The thread waits for no answer: its interrupts have answers, or it never had one.";
+  return new RequestProblem(createProblem("already_answered", { detail }));
 }
 
 /** `{ decisions }` can only mean the approvals, also beside other interrupts. */

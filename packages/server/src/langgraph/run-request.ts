@@ -53,8 +53,8 @@ const nodeNames = z.union([z.literal("*"), z.array(z.string())]).nullish();
 /** Schema of a request for a run. Unknown keys are dropped. */
 export const runBodySchema: z.ZodType<RunBody> = z.object({
   assistant_id: z.string(),
-  input: z.unknown(),
-  command: z.object({ update: z.unknown(), resume: z.unknown(), goto: z.unknown() }).nullish(),
+  input: z.unknown().optional(),
+  command: z.object({ update: z.unknown().optional(), resume: z.unknown(), goto: z.unknown().optional() }).nullish(),
   config: z.object({ configurable: record.nullish(), metadata: record.nullish() }).nullish(),
   context: record.nullish(),
   metadata: record.nullish(),
@@ -68,8 +68,8 @@ export const runBodySchema: z.ZodType<RunBody> = z.object({
   on_completion: z.enum(["delete", "keep"]).nullish(),
   on_disconnect: z.enum(["cancel", "continue"]).nullish(),
   if_not_exists: z.enum(["create", "reject"]).nullish(),
-  webhook: z.unknown(),
-  after_seconds: z.unknown(),
+  webhook: z.unknown().optional(),
+  after_seconds: z.unknown().optional(),
 });
 
 /** Throws the refusal of what this server would have to ignore. */

@@ -1,6 +1,6 @@
 /** Events of the legacy stream, and the id that says how far a client has read. */
 import type { StreamMode } from "../stream-modes.ts";
-import { type OpenMessage, restoreMessage, toPosition } from "./open-message.ts";
+import { type OpenMessage, restoreMessage } from "./open-message.ts";
 
 /** Wire event of the legacy stream, before the modes of a reader select it. */
 export interface LegacyEvent {
@@ -11,6 +11,8 @@ export interface LegacyEvent {
   /** Namespace of an inner graph, such as `|research:0:1`; empty for the outermost graph. */
   readonly namespace: string;
   readonly data: unknown;
+  /** What was sent of the open messages after this event; absent for an event without text. */
+  readonly positions?: readonly string[];
   /** True for the last event of a run, in the current attempt. */
   readonly isEnd?: true;
 }
@@ -30,8 +32,8 @@ const maxPositions = 24;
  * Formats the id of a wire event: `<seq>.<n>`, and for each open message a part that says how much of it was sent. So
  * a client that reconnects to any process receives the rest of each message, and no word twice.
  */
-export function formatEventId({ seq, n, messages }: StreamPlace): string {
-  return [`${seq}.${n}`, ...messages.slice(-maxPositions).map(toPosition)].join(".");
+export function formatEventId(seq: number, n: number, positions: readonly string[]): string {
+  return [`${seq}.${n}`, ...positions.slice(-maxPositions)].join(".");
 }
 
 /** Parses the id of a wire event; undefined for an id that this server has not made. */

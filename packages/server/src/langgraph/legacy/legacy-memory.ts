@@ -1,5 +1,5 @@
 /** What the mapper of the legacy stream remembers between events. */
-import { createOpenMessage, type OpenMessage, toMessageKey } from "./open-message.ts";
+import { createOpenMessage, type OpenMessage, toMessageKey, toPosition } from "./open-message.ts";
 
 /** Names of a run, for the metadata of its events. */
 export interface LegacyRun {
@@ -116,8 +116,7 @@ export function getOpenMessage(memory: LegacyMemory, graph: GraphMemory, id: str
   return created;
 }
 
-/** Lists the messages that are open in all graphs. */
-export function listOpenMessages(memory: LegacyMemory): readonly OpenMessage[] {
-  const graphs = [memory.root, ...memory.inner.values()];
-  return graphs.flatMap(({ messages }) => [...messages.values()]);
+/** Lists what was sent of the messages that are open in all graphs, as parts of an event id. */
+export function listPositions({ root, inner }: LegacyMemory): readonly string[] {
+  return [root, ...inner.values()].flatMap(({ messages }) => [...messages.values()].map(toPosition));
 }

@@ -9,6 +9,7 @@ import {
   getGraphMemory,
   getOpenMessage,
   type LegacyMemory,
+  listPositions,
 } from "./legacy-memory.ts";
 import { createOpenMessage, hashText, type OpenMessage } from "./open-message.ts";
 
@@ -80,7 +81,7 @@ function endMessage(streamed: Streamed, message: AssistantMessage): readonly Leg
   const chunk = createChunk(streamed, "", { response_metadata: toResponseMetadata(message), ...usage });
   const whole = { ...toWireMessage(message), id: chunk[0]["id"] };
   return [
-    toTupleEvent(graph, chunk),
+    toTupleEvent(streamed, chunk),
     { event: "messages/complete", mode: "messages", namespace: graph.namespace, data: [whole] },
   ];
 }
@@ -188,17 +189,17 @@ function addReasoning(streamed: Streamed, text: string): readonly LegacyEvent[] 
 function addCall(streamed: Streamed, { callId, tool, argsText }: CallArgs): readonly LegacyEvent[] {
   const { message } = streamed;
   const isFirst = !hasSent(message);
-  const sentLength = message.calls.get(callId);
-  message.calls.set(callId, (sentLength ?? 0) + argsText.length);
-  const index = [...message.calls.keys()].indexOf(callId);
-  const start = { index, id: callId, name: tool, args: "", type: "tool_call_chunk" };
-  const chunks = [
-    ...(sentLength === undefined ? [start] : []),
-    ...(argsText === "" ? [] : [{ index, args: argsText, type: "tool_call_chunk" }]),
-  ];
-  return chunks.flatMap((chunk, position) =>
-    sendChunk(streamed, createChunk(streamed, "", { tool_call_chunks: [chunk] }), isFirst && position === 0),
-  );
+  const events: LegacyEvent[] = [];
+  const send = (fields: WireObject, sentLength: number): void => {
+    message.calls.set(callId, sentLength);
+    const index = [...message.calls.keys()].indexOf(callId);
+    const chunk = createChunk(streamed, "", { tool_call_chunks: [{ index, ...fields, type: "tool_call_chunk" }] });
+    events.push(...sendChunk(streamed, chunk, isFirst && events.length === 0));
+  };
+  const known = message.calls.get(callId);
+  if (known === undefined) send({ id: callId, name: tool, args: "" }, 0);
+  if (argsText !== "") send({ args: argsText }, (known ?? 0) + argsText.length);
+  return events;
 }
 
 type Chunk = readonly [chunk: WireObject, metadata: WireObject];
@@ -222,11 +223,13 @@ export function createMetadata({ run }: LegacyMemory, { namespace, step }: Graph
   };
 }
 
-function toTupleEvent({ namespace }: GraphMemory, chunk: Chunk): LegacyEvent {
-  return { event: "messages", mode: "messages-tuple", namespace, data: chunk };
+function toTupleEvent({ memory, graph }: Streamed, chunk: Chunk): LegacyEvent {
+  const { namespace } = graph;
+  return { event: "messages", mode: "messages-tuple", namespace, data: chunk, positions: listPositions(memory) };
 }
 
-function sendChunk({ graph, message }: Streamed, chunk: Chunk, isFirst: boolean): readonly LegacyEvent[] {
+function sendChunk(streamed: Streamed, chunk: Chunk, isFirst: boolean): readonly LegacyEvent[] {
+  const { graph, message } = streamed;
   const { namespace } = graph;
   const id = String(chunk[0]["id"]);
   const partial = {
@@ -239,7 +242,7 @@ function sendChunk({ graph, message }: Streamed, chunk: Chunk, isFirst: boolean)
   };
   const metadata = { [id]: { metadata: chunk[1] } };
   return [
-    toTupleEvent(graph, chunk),
+    toTupleEvent(streamed, chunk),
     ...(isFirst ? [{ event: "messages/metadata", mode: "messages", namespace, data: metadata } as const] : []),
     { event: "messages/partial", mode: "messages", namespace, data: [partial] },
   ];

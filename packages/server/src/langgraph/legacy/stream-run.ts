@@ -10,7 +10,7 @@ import {
   type GraphMemory,
   getGraphMemory,
   type LegacyMemory,
-  listOpenMessages,
+  listPositions,
   restoreMessages,
 } from "./legacy-memory.ts";
 import { applyChanges, createEnd, createError, mapLegacyEvent } from "./map-legacy-event.ts";
@@ -93,11 +93,17 @@ interface SelectedLine {
 function selectEvents(stream: RunStream, memory: LegacyMemory, event: RunEvent): readonly SelectedLine[] {
   const { place } = stream;
   if (event.seq > memory.seq) Object.assign(memory, { seq: event.seq, n: -1 });
-  return mapLegacyEvent(event, memory).flatMap((wire) => {
+  const before = listPositions(memory);
+  const mapped = mapLegacyEvent(event, memory);
+  const after = listPositions(memory);
+  let positions = event.type === "step.committed" ? after : before;
+  return mapped.flatMap((wire, index) => {
     memory.n += 1;
+    positions = index === mapped.length - 1 ? after : (wire.positions ?? positions);
     const wasRead = place !== undefined && isDurableOf(event, place.seq) && memory.n <= place.n;
     if (place !== undefined && memory.seq === place.seq && !wasRead) memory.n = Math.max(memory.n, place.n + 1);
-    return wasRead || !isSelected(stream, wire) ? [] : [{ line: toLine(memory, wire), isEnd: wire.isEnd === true }];
+    const isLeftOut = wasRead || !isSelected(stream, wire);
+    return isLeftOut ? [] : [{ line: toLine(memory, wire, positions), isEnd: wire.isEnd === true }];
   });
 }
 
@@ -110,9 +116,12 @@ function isSelected({ modes, subgraphs }: RunStream, { mode, namespace }: Legacy
   return (mode === undefined || modes.has(mode)) && (namespace === "" || subgraphs);
 }
 
-function toLine(memory: LegacyMemory, { event, namespace, data }: LegacyEvent): SseLine {
-  const { seq, n } = memory;
-  return { id: formatEventId({ seq, n, messages: listOpenMessages(memory) }), event: `${event}${namespace}`, data };
+function toLine(
+  { seq, n }: LegacyMemory,
+  { event, namespace, data }: LegacyEvent,
+  positions: readonly string[],
+): SseLine {
+  return { id: formatEventId(seq, n, positions), event: `${event}${namespace}`, data };
 }
 
 /** Loads the state that the mapper needs for an event and cannot know. */
@@ -172,11 +181,12 @@ async function findEnd({ service, run }: RunStream, memory: LegacyMemory): Promi
   if (wire === "pending" || wire === "running") return undefined;
   const isFailed = wire === "error" && error !== undefined;
   memory.n += 1;
-  return toLine(memory, isFailed ? createError({ code: error.code, message: error.title }) : createEnd(memory, wire));
+  const end = isFailed ? createError({ code: error.code, message: error.title }) : createEnd(memory, wire);
+  return toLine(memory, end, []);
 }
 
 function* streamDeletion(memory: LegacyMemory): Generator<SseLine, undefined, undefined> {
   memory.n += 1;
-  yield toLine(memory, createError({ code: "unknown_thread", message: "The thread was deleted." }));
+  yield toLine(memory, createError({ code: "unknown_thread", message: "The thread was deleted." }), []);
   return undefined;
 }

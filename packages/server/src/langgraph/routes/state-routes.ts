@@ -21,7 +21,7 @@ const historySchema = z.object({
 });
 
 const changeSchema = z.object({
-  values: z.unknown(),
+  values: z.unknown().optional(),
   as_node: z.string().nullish(),
   checkpoint: checkpointSchema.nullish(),
   checkpoint_id: z.string().nullish(),

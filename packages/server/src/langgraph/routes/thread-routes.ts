@@ -16,11 +16,11 @@ const createSchema = z.object({
   thread_id: z.string().nullish(),
   metadata: record.nullish(),
   if_exists: z.enum(["raise", "do_nothing"]).nullish(),
-  supersteps: z.unknown(),
-  ttl: z.unknown(),
+  supersteps: z.unknown().optional(),
+  ttl: z.unknown().optional(),
 });
 
-const patchSchema = z.object({ metadata: record.nullish(), ttl: z.unknown() });
+const patchSchema = z.object({ metadata: record.nullish(), ttl: z.unknown().optional() });
 
 const querySchema = z.object({
   metadata: record.nullish(),
