@@ -1,6 +1,7 @@
 /** Readers that join a tape: stored events, one snapshot, then the events of the tape. */
-import { memoryRelay, memoryStore, type RunEvent, type Store, streamEvents } from "@statewright/core";
+import { memoryStore, type RunEvent, type Store, streamEvents } from "@statewright/core";
 import { isDurable } from "@statewright/core/adapter";
+import { memoryRelay } from "@statewright/core/store";
 import { expect, test } from "vitest";
 import type { ThreadFrame } from "../../src/service/caller-service.ts";
 import { createTapes, type Tapes } from "../../src/tape/tapes.ts";
