@@ -7,12 +7,13 @@ import { createHandler, type HandlerParts } from "./http/handler.ts";
 import { answerHealth, healthPaths } from "./http/health.ts";
 import { resolveLimits, type ServerLimits } from "./http/limits.ts";
 import { createRateLimit } from "./http/rate-limit.ts";
-import type { HttpMethod, Protocol } from "./http/route.ts";
+import type { HttpMethod, Protocol, StreamOptions } from "./http/route.ts";
 import { createRouteTable } from "./http/route-table.ts";
 import { createStreams, type Streams } from "./http/stream-response.ts";
 import { toProblem } from "./http/to-problem.ts";
 import type { Listener, ListenOptions } from "./listen.ts";
 import { checkServeOptions, resolvePlace, type ServeOptions, type ServerPlace } from "./serve-options.ts";
+import { SlowReaderError } from "./tape/tape-reader.ts";
 
 /** Route of a server, with its path below the base path. */
 export interface ServerRoute {
@@ -63,6 +64,9 @@ export interface ServerParts {
 /** Milliseconds until a drain without a limit closes its streams. */
 const maxDrainMs = 600_000;
 
+/** Milliseconds that the streams of a drained server have to send the last events of its runs. */
+const lastEventsMs = 250;
+
 /** Creates a server. Throws `invalid_option`. */
 export function createServer(options: ServeOptions, createParts: (context: ServerContext) => ServerParts): Server {
   checkServeOptions(options);
@@ -94,7 +98,7 @@ export function createServer(options: ServeOptions, createParts: (context: Serve
     answerHealth: (path, method) => answerHealth(health, path, method),
     forCaller,
     createStream: ({ request, caller, source, options: streamOptions, hasRight }) =>
-      streams.respond({ caller, signal: request.signal, isAllowed: hasRight }, source, streamOptions),
+      streams.respond({ caller, signal: request.signal, isAllowed: hasRight }, source, withSilentRetry(streamOptions)),
   };
   const handle = createHandler(parts);
   const listeners = new Set<Listener>();
@@ -102,6 +106,8 @@ export function createServer(options: ServeOptions, createParts: (context: Serve
     isDraining = true;
     const ended = streams.drain({ graceMs: drainOptions.graceMs ?? maxDrainMs });
     await engine.stop(drainOptions);
+    // The last events of the runs are saved now: readers get them before their streams end.
+    if (streams.open > 0) await new Promise<void>((resolve) => world.schedule.after(lastEventsMs, resolve));
     streams.close();
     await ended;
   };
@@ -126,6 +132,16 @@ export function createServer(options: ServeOptions, createParts: (context: Serve
   };
 }
 
+/** A store that is locked, full or closed is no failure of the run: the stream ends with a comment, and its reader comes back. */
+function withSilentRetry(options: StreamOptions): StreamOptions {
+  const { formatFailure } = options;
+  if (formatFailure === undefined) return options;
+  return {
+    ...options,
+    formatFailure: (problem) => (problem.status === 503 ? [{ comment: problem.code }] : formatFailure(problem)),
+  };
+}
+
 function createServerStreams({
   world,
   log,
@@ -135,6 +151,7 @@ function createServerStreams({
   return createStreams({
     world,
     limits: { perCaller: limits.streamsPerCaller, total: limits.streams },
+    isCut: (error) => error instanceof SlowReaderError,
     toProblem: (error) => {
       const problem = toProblem(error, { exposeErrors });
       if (problem.status >= 500) log("error", "a stream failed", { code: problem.code, error });

@@ -33,7 +33,7 @@ export const echoProtocol: Protocol = {
       handle: async ({ service, params, readJson }) => {
         const { graph, text } = await readJson(start);
         const input =
-          graph === "review"
+          graph !== "assistant"
             ? { draft: text }
             : { messages: [{ id: "m1", role: "user", content: [{ type: "text", text }] }] };
         const { run } = await service.startRun(params["thread"] ?? "", { graph, input });
