@@ -11,7 +11,7 @@ const graph = defineGraph({ name: "empty", state: Empty })
 const probe: Protocol = {
   name: "probe",
   prefix: "/probe",
-  formatProblem: ({ status, code, detail, headers }) => Response.json({ code, detail }, { status, headers }),
+  formatProblem: ({ status, code, detail, headers = {} }) => Response.json({ code, detail }, { status, headers }),
   routes: [
     {
       method: "POST",
