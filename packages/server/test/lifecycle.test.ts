@@ -11,7 +11,7 @@ test("a drain refuses new runs at once and lets reads go on, streams end after t
   const store: MemoryStore = memoryStore();
   const gated = createGatedGraph();
   const { server, clock, send } = await createTestServer({ store, graphs: [gated.graph], protocols: [echoProtocol] });
-  const begun = { body: { graph: "gated", text: "x" } };
+  const begun = { body: { graph: "gated", texts: ["x"] } };
   const posted = server.fetch(createTestRequest("/echo/threads/t/runs", begun));
   await clock.until(gated.isEntered);
   const events = await send("/echo/threads/t/events");
@@ -67,7 +67,7 @@ test("a drain refuses new runs at once and lets reads go on, streams end after t
 test("a drain with a limit aborts the runs that have not saved their step, and closes the streams", async () => {
   const gated = createGatedGraph();
   const { server, clock, send } = await createTestServer({ graphs: [gated.graph], protocols: [echoProtocol] });
-  const posted = server.fetch(createTestRequest("/echo/threads/t/runs", { body: { graph: "gated", text: "x" } }));
+  const posted = server.fetch(createTestRequest("/echo/threads/t/runs", { body: { graph: "gated", texts: ["x"] } }));
   await clock.until(gated.isEntered);
   const events = await send("/echo/threads/t/events");
   const text = events.text();
@@ -91,7 +91,7 @@ test("a store that is locked or closed answers 503 with Retry-After, and the ser
     },
   });
   const { send, sendJson, clock } = await createTestServer({ store, protocols: [echoProtocol] });
-  await sendJson("/echo/threads/t/runs", { body: { graph: "review", text: "x" } });
+  await sendJson("/echo/threads/t/runs", { body: { graph: "review", texts: ["x"] } });
   isLocked = true;
   const locked = await send("/echo/threads/t");
   expect([locked.status, locked.headers.get("retry-after"), await locked.json()]).toMatchObject([

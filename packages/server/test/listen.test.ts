@@ -122,7 +122,7 @@ test("a connection that ends in the middle of a body starts nothing, and one tha
     },
   });
   const { port } = await server.listen({ port: 0 });
-  const body = JSON.stringify({ graph: "review", text: "x" });
+  const body = JSON.stringify({ graph: "review", texts: ["x"] });
   const head = (thread: string): string =>
     [
       `POST /echo/threads/${thread}/runs HTTP/1.1`,
@@ -189,7 +189,7 @@ async function startProgram(): Promise<Program> {
 
 async function startRun({ port, waitFor }: Program): Promise<void> {
   const socket = await open(port);
-  const body = JSON.stringify({ graph: "gated", text: "x" });
+  const body = JSON.stringify({ graph: "gated", texts: ["x"] });
   socket.write(
     `POST /echo/threads/t/runs HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
   );

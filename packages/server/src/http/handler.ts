@@ -8,6 +8,7 @@ import type { AccessRequest, Caller } from "../access/caller.ts";
 import type { Access } from "../access/server-access.ts";
 import type { NativeService } from "../service/native/native-service.ts";
 import { checkRequest, getHost, type RequestRules } from "./check-request.ts";
+import { limitActs } from "./limit-acts.ts";
 import { parsePath, removeBasePath } from "./parse-path.ts";
 import { type Problem, RequestProblem } from "./problem.ts";
 import { formatProblem } from "./problem-response.ts";
@@ -301,7 +302,7 @@ function createCall(
     query: new URL(request.url).searchParams,
     caller,
     get service() {
-      service ??= parts.forCaller(caller, protocol.name);
+      service ??= limitActs(parts.forCaller(caller, protocol.name), limits);
       return service;
     },
     base: `${parts.publicPath}${protocol.prefix}`,
