@@ -1,4 +1,5 @@
 /** Server: handler, listener, drain and routes, from checked options and the parts of the protocols. */
+import type { Engine, World } from "@statewright/core";
 import { getEngineOptions, getEngineState, systemWorld } from "@statewright/core/adapter";
 import type { Action, Caller } from "./access/caller.ts";
 import { createAccess } from "./access/server-access.ts";
@@ -98,18 +99,17 @@ export function createServer(options: ServeOptions, createParts: (context: Serve
     answerHealth: (path, method) => answerHealth(health, path, method),
     forCaller,
     createStream: ({ request, caller, source, options: streamOptions, hasRight }) =>
-      streams.respond({ caller, signal: request.signal, isAllowed: hasRight }, source, withSilentRetry(streamOptions)),
+      streams.respond(
+        { caller, signal: request.signal, isAllowed: hasRight },
+        source,
+        createRetriedOptions(streamOptions),
+      ),
   };
   const handle = createHandler(parts);
   const listeners = new Set<Listener>();
-  const drain: Server["drain"] = async (drainOptions = {}) => {
+  const drain: Server["drain"] = (drainOptions = {}) => {
     isDraining = true;
-    const ended = streams.drain({ graceMs: drainOptions.graceMs ?? maxDrainMs });
-    await engine.stop(drainOptions);
-    // The last events of the runs are saved now: readers get them before their streams end.
-    if (streams.open > 0) await new Promise<void>((resolve) => world.schedule.after(lastEventsMs, resolve));
-    streams.close();
-    await ended;
+    return drainServer({ engine, streams, world }, drainOptions);
   };
   return {
     fetch: (request) => handle(request),
@@ -132,8 +132,21 @@ export function createServer(options: ServeOptions, createParts: (context: Serve
   };
 }
 
+/** Stops the engine at the end of its supersteps, and ends the streams after the last events of its runs. */
+async function drainServer(
+  { engine, streams, world }: { readonly engine: Engine; readonly streams: Streams; readonly world: World },
+  options: { readonly graceMs?: number },
+): Promise<void> {
+  const ended = streams.drain({ graceMs: options.graceMs ?? maxDrainMs });
+  await engine.stop(options);
+  // The last events of the runs are saved now: readers get them before their streams end.
+  if (streams.open > 0) await new Promise<void>((resolve) => world.schedule.after(lastEventsMs, resolve));
+  streams.close();
+  await ended;
+}
+
 /** A store that is locked, full or closed is no failure of the run: the stream ends with a comment, and its reader comes back. */
-function withSilentRetry(options: StreamOptions): StreamOptions {
+function createRetriedOptions(options: StreamOptions): StreamOptions {
   const { formatFailure } = options;
   if (formatFailure === undefined) return options;
   return {

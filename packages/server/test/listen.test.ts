@@ -187,21 +187,28 @@ async function startProgram(): Promise<Program> {
   };
 }
 
-async function startRun({ port, waitFor }: Program): Promise<void> {
+/** Starts a run. Resolves when it is at work, with its response. */
+async function startRun({ port, waitFor }: Program): Promise<{ readonly response: Promise<string> }> {
   const socket = await open(port);
+  let text = "";
+  socket.on("data", (chunk) => {
+    text += chunk.toString();
+  });
   const body = JSON.stringify({ graph: "gated", texts: ["x"] });
   socket.write(
     `POST /echo/threads/t/runs HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
   );
   await waitFor("entered");
+  return { response: once(socket, "close").then(() => text) };
 }
 
 test("a process at SIGTERM saves the step of its runs and exits with 0, and a second SIGTERM ends it at once [V128]", async () => {
   const [orderly, hurried] = await Promise.all([startProgram(), startProgram()]);
-  await Promise.all([startRun(orderly), startRun(hurried)]);
+  const [{ response }] = await Promise.all([startRun(orderly), startRun(hurried)]);
   orderly.signal("SIGTERM");
   await fetchUntil(`http://127.0.0.1:${orderly.port}/readyz`, 503);
   orderly.write("open\n");
+  expect(await response).toMatch(/^HTTP\/1.1 200 OK.*"status":"paused"/s);
   expect(await orderly.ended).toBe(0);
   expect(orderly.lines.at(-1)).toBe("run.paused");
   expect(orderly.lines).toContain("step.committed");

@@ -156,7 +156,7 @@ async function answer(parts: HandlerParts, progress: Progress): Promise<Response
   const { access, cors } = parts;
   const { request, peer } = progress;
   if (!access.isConfigured) throw createUnauthorized();
-  const host = getHost(request, parts.trustProxy.has(peer?.address ?? ""));
+  const host = getHost(request, { address: peer?.address, trustProxy: parts.trustProxy });
   checkRequest(request, host, parts);
   const preflight = cors.answerPreflight(request);
   if (preflight !== undefined) return preflight;
@@ -174,7 +174,7 @@ async function answer(parts: HandlerParts, progress: Progress): Promise<Response
   const maxBytes = route.maxBodyBytes ?? parts.limits.bodyBytes;
   checkBodyType(request, route, maxBytes);
   const response = await route.handle(createCall(parts, progress, { protocol, route, params, caller, maxBytes }));
-  return request.method === "HEAD" ? withoutBody(response) : response;
+  return request.method === "HEAD" ? removeBody(response) : response;
 }
 
 /** Calls a function of the options. Its failure is a failure of the server, whatever its code. */
@@ -312,7 +312,7 @@ function createCall(
   };
 }
 
-function withoutBody(response: Response): Response {
+function removeBody(response: Response): Response {
   response.body?.cancel().catch(ignoreCancelError);
   return new Response(null, { status: response.status, headers: response.headers });
 }

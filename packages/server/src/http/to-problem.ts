@@ -17,7 +17,7 @@ export interface ToProblemOptions {
  * An unknown error is `internal`.
  */
 export function toProblem(error: unknown, { exposeErrors = false }: ToProblemOptions = {}): Problem {
-  if (error instanceof RequestProblem) return withTableTitle(error.problem);
+  if (error instanceof RequestProblem) return addTableTitle(error.problem);
   const detail = exposeErrors && error instanceof Error ? { detail: error.message } : {};
   if (!isStatewrightError(error) || !isProblemCode(error.code)) return createProblem("internal", detail);
   const row: ProblemRow = problemTable[error.code];
@@ -27,7 +27,7 @@ export function toProblem(error: unknown, { exposeErrors = false }: ToProblemOpt
 }
 
 /** A code has the same title in every response. */
-function withTableTitle(problem: Problem): Problem {
+function addTableTitle(problem: Problem): Problem {
   const { code } = problem;
   return isProblemCode(code) ? { ...problem, title: problemTable[code].title } : problem;
 }
