@@ -29,6 +29,7 @@ import {
   printHistory,
 } from "./thread-inspection.ts";
 import { bold, createView, dim, print, printActTitle, printError, printJson, type View } from "./view.ts";
+import type { ServeDemoOptions } from "./serve/serve-demo.ts";
 import type { Job } from "./worker.ts";
 import { type Ending, startWorker, type Worker } from "./worker-process.ts";
 
@@ -39,6 +40,7 @@ import { type Ending, startWorker, type Worker } from "./worker-process.ts";
 export async function main(argv: readonly string[]): Promise<number> {
   try {
     const options = readOptions(argv);
+    if (options !== "help" && options.serve !== undefined) return await serveUntilSignal({ ...options, ...options.serve });
     if (options !== "help") return await runActs(prepareState(options));
     print(usage);
     return 0;
@@ -47,6 +49,21 @@ export async function main(argv: readonly string[]): Promise<number> {
     printError(error.message);
     return 2;
   }
+}
+
+/** Serves the agent until Ctrl-C or SIGTERM. The server is loaded for this alone. */
+async function serveUntilSignal(options: ServeDemoOptions): Promise<number> {
+  const { describeServedDemo, startServedDemo } = await import("./serve/serve-demo.ts");
+  const served = await startServedDemo(options);
+  print(describeServedDemo(served, options.store));
+  const signal = await new Promise<"SIGINT" | "SIGTERM">((resolve) => {
+    for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, () => resolve(name));
+  });
+  print("Stopping. A second Ctrl-C stops at once.");
+  for (const name of ["SIGINT", "SIGTERM"] as const)
+    process.once(name, () => process.exit(128 + constants.signals[name]));
+  await served.close();
+  return 128 + constants.signals[signal];
 }
 
 /** State shared by the acts. */
