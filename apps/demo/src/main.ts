@@ -21,6 +21,7 @@ import {
   usage,
 } from "./options.ts";
 import { createReportData } from "./report.ts";
+import type { ServeDemoOptions } from "./serve/serve-demo.ts";
 import {
   forkBeforeInterrupt,
   listJournalRows,
@@ -29,7 +30,6 @@ import {
   printHistory,
 } from "./thread-inspection.ts";
 import { bold, createView, dim, print, printActTitle, printError, printJson, type View } from "./view.ts";
-import type { ServeDemoOptions } from "./serve/serve-demo.ts";
 import type { Job } from "./worker.ts";
 import { type Ending, startWorker, type Worker } from "./worker-process.ts";
 
@@ -40,7 +40,8 @@ import { type Ending, startWorker, type Worker } from "./worker-process.ts";
 export async function main(argv: readonly string[]): Promise<number> {
   try {
     const options = readOptions(argv);
-    if (options !== "help" && options.serve !== undefined) return await serveUntilSignal({ ...options, ...options.serve });
+    if (options !== "help" && options.serve !== undefined)
+      return await serveUntilSignal({ ...options, ...options.serve });
     if (options !== "help") return await runActs(prepareState(options));
     print(usage);
     return 0;
@@ -54,7 +55,12 @@ export async function main(argv: readonly string[]): Promise<number> {
 /** Serves the agent until Ctrl-C or SIGTERM. The server is loaded for this alone. */
 async function serveUntilSignal(options: ServeDemoOptions): Promise<number> {
   const { describeServedDemo, startServedDemo } = await import("./serve/serve-demo.ts");
-  const served = await startServedDemo(options);
+  const served = await startServedDemo({
+    ...options,
+    log: (level, message, fields) => {
+      if (level === "error" || level === "warn") printError(`${message} ${JSON.stringify(fields ?? {})}`);
+    },
+  });
   print(describeServedDemo(served, options.store));
   const signal = await new Promise<"SIGINT" | "SIGTERM">((resolve) => {
     for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, () => resolve(name));

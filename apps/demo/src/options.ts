@@ -3,7 +3,7 @@
  */
 import { accessSync, constants, existsSync, readdirSync, readFileSync, type Stats, statSync } from "node:fs";
 import { homedir } from "node:os";
-import { dirname, join, resolve } from "node:path";
+import { dirname, join, relative, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import * as z from "zod";
 
@@ -72,14 +72,14 @@ export function readOptions(argv: readonly string[]): Options | "help" {
     resume: resumed === undefined ? undefined : checkStateFolder(resumed),
     answer: values.answer === undefined ? undefined : parseYesOrNo(values.answer),
     maxDbKb: values["max-db-kb"] === undefined ? undefined : parseMaxDbKb(values["max-db-kb"]),
-    serve: readServeOptions(values),
+    serve: readServeOptions(values, target),
   };
 }
 
 /** Options of the acts, which a served demo does not have. */
 const actOptions = ["out", "answer", "json", "keep", "resume", "max-db-kb"] as const;
 
-function readServeOptions(values: ReturnType<typeof parseCommandLine>["values"]): Options["serve"] {
+function readServeOptions(values: ReturnType<typeof parseCommandLine>["values"], target: string): Options["serve"] {
   if (!values.serve) {
     for (const name of ["store", "port"] as const)
       if (values[name] !== undefined) throw new UsageError(`--${name} is an option of --serve. Add --serve.`);
@@ -88,8 +88,14 @@ function readServeOptions(values: ReturnType<typeof parseCommandLine>["values"])
   for (const name of actOptions)
     if (values[name] !== undefined && values[name] !== false)
       throw new UsageError(`--${name} is not an option of --serve. Remove one of the two.`);
+  const store = values.store === undefined ? getDefaultStore() : resolve(baseFolder, values.store);
+  // The agent would read the database as a file of the tree, and SQLite loses its locks when its process does so.
+  if (!relative(target, store).startsWith(".."))
+    throw new UsageError(
+      `--store "${store}" is in the folder that the agent reads. Pass a path outside of "${target}".`,
+    );
   return {
-    store: values.store === undefined ? getDefaultStore() : resolve(baseFolder, values.store),
+    store,
     port: values.port === undefined ? undefined : parsePort(values.port),
   };
 }

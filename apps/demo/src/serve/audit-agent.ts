@@ -9,6 +9,7 @@ import {
   type Model,
   type ModelRequest,
 } from "statewright";
+import { systemWorld } from "statewright/adapter";
 import { confirmTools, redactSecrets } from "statewright/middleware";
 import * as z from "zod";
 import { countLines } from "../checks.ts";
@@ -53,7 +54,7 @@ export function createAuditAgent({ model, root, writeReport }: AuditAgentParts) 
 
 /** Creates a scripted model that answers word by word, at the pace of a provider. Needs no key and sends no requests. */
 export function createServedModel(chunkMs = 40): Model {
-  return scriptedModel(answer, { id: "scripted-model", pace: { firstMs: chunkMs, chunkMs } });
+  return scriptedModel(answer, { id: "scripted-model", pace: { world: systemWorld(), firstMs: chunkMs, chunkMs } });
 }
 
 function answer({ messages }: ModelRequest): ScriptedReply {
@@ -65,7 +66,8 @@ function answer({ messages }: ModelRequest): ScriptedReply {
   if (written !== undefined) return say(`${written} Ask again at any time: the thread keeps what was said.`);
   if (measured === undefined) return call("measure_tree", {});
   const wantsReport = question !== undefined && /\breport\b/i.test(getMessageText(question));
-  if (wantsReport) return [say("I measured the tree and ask before I write."), call("write_report", { text: measured })];
+  if (wantsReport)
+    return [say("I measured the tree and ask before I write."), call("write_report", { text: measured })];
   return say(
     [
       "Here is what I found in the source tree.",
@@ -102,7 +104,9 @@ async function measure(root: string, signal: AbortSignal, progress: (text: strin
     if (file.kind === "text") lines.push({ path, count: countLines(file.text) });
   }
   const total = lines.reduce((sum, { count }) => sum + count, 0);
-  const longest = lines.toSorted((one, other) => other.count - one.count || (one.path < other.path ? -1 : 1)).slice(0, 3);
+  const longest = lines
+    .toSorted((one, other) => other.count - one.count || (one.path < other.path ? -1 : 1))
+    .slice(0, 3);
   const readme = files.find(isRootReadme);
   return [
     `${formatCount(files.length, "file")}${more ? ", the first of a larger tree" : ""}, ${formatCount(total, "line")}.`,

@@ -4,8 +4,8 @@ import { dirname, join } from "node:path";
 import { type Listener, type Server, serve } from "@statewright/server";
 import { uiStream } from "@statewright/server/ai-sdk";
 import { langgraph } from "@statewright/server/langgraph";
-import { engine, type Model, type SqliteStore, sqliteStore } from "statewright";
-import { loadModel } from "statewright/adapter";
+import { engine, type Log, type SqliteStore, sqliteStore } from "statewright";
+import { loadModel, systemWorld } from "statewright/adapter";
 import { createAuditAgent, createServedModel } from "./audit-agent.ts";
 import { createToken, getConnectionPath, readConnection, writeConnection } from "./connection-file.ts";
 
@@ -19,6 +19,10 @@ export interface ServeDemoOptions {
   readonly port: number | undefined;
   /** Real model, as `provider/name`; the scripted model if absent. */
   readonly model: string | undefined;
+  /** Milliseconds between two words of the scripted model. Default 40. */
+  readonly chunkMs?: number;
+  /** Receives failures. Default: none. */
+  readonly log?: Log;
 }
 
 /** Served demo. */
@@ -39,11 +43,11 @@ export async function startServedDemo(options: ServeDemoOptions): Promise<Served
   const token = saved?.token ?? createToken();
   const store = sqliteStore(path);
   const agent = createAuditAgent({
-    model: await resolveModel(options.model),
+    model: options.model === undefined ? createServedModel(options.chunkMs) : await loadModel(options.model),
     root: target,
     writeReport: (key, text) => writeReport(path, key, text),
   });
-  const host = engine({ store, graphs: [agent] });
+  const host = engine({ store, graphs: [agent], world: systemWorld({ log: options.log ?? (() => {}) }) });
   const server = serve({ engine: host, access: { token }, protocols: [langgraph(), uiStream()] });
   try {
     await host.start();
@@ -60,10 +64,6 @@ async function closeAll(server: Server, store: SqliteStore): Promise<void> {
   await server.drain({ graceMs: 5_000 });
   await server.close();
   await store.close();
-}
-
-async function resolveModel(name: string | undefined): Promise<Model> {
-  return name === undefined ? createServedModel() : await loadModel(name);
 }
 
 /** Listens on the port; without one on the default port, or on a free port if that one is taken. */
