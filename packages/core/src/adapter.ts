@@ -2,7 +2,7 @@
 
 export { toBase64 } from "./base/base64.ts";
 export { createSecret } from "./base/create-secret.ts";
-export { type ErrorParts, errorCodes, getErrorFact, replaceErrorText } from "./base/errors.ts";
+export { type ErrorParts, errorCodes, replaceErrorText } from "./base/errors.ts";
 export { escapeControlChars } from "./base/escape-control-chars.ts";
 export { checkId, createId, fingerprint } from "./base/ids.ts";
 export { type InvalidOption, invalidOption, type OptionErrorCode } from "./base/invalid-option.ts";
@@ -18,6 +18,7 @@ export {
   listOptionNames,
   requireOneOf,
 } from "./base/options.ts";
+export { packageVersion } from "./base/package-version.ts";
 export { createPatternRedactor } from "./base/redaction/redact-patterns.ts";
 export { createGuardSchema } from "./base/schema.ts";
 export { createSha256, type Sha256 } from "./base/sha256.ts";
@@ -35,6 +36,7 @@ export {
   explorePaths,
   type PathExploration,
 } from "./inspect/check/explore-paths.ts";
+export { watchThreadChanges } from "./inspect/thread-changes.ts";
 export {
   checkCallPolicy,
   checkDuplicatePolicy,
@@ -62,8 +64,12 @@ export type {
   DeliveryResult,
 } from "./resume/delivery/delivery.ts";
 export { forkEditedMessage } from "./resume/edit-message.ts";
-export { getEngineOptions } from "./resume/engine.ts";
+export { getEngineOptions, getEngineState } from "./resume/engine.ts";
+export { isDurable, mergeQueuedEvents } from "./run/events/event-queue.ts";
 export { isInView } from "./run/events/events.ts";
+export type { OpenWork } from "./run/events/open-message.ts";
+export { createOpenWork, type OpenWorkFold } from "./run/events/open-work.ts";
+export { getStoreRelay } from "./run/events/relay-publisher.ts";
 export type { GuardResult } from "./run/kernel/kernel.ts";
 export { mapResult } from "./run/launch.ts";
 export { type ActiveRunFilter, listActiveRuns } from "./run/session/thread-registry.ts";

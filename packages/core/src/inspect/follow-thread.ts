@@ -17,20 +17,30 @@ interface FollowOptions {
   /** Undefined for durable events only. */
   readonly relay: Relay | undefined;
   readonly signal: AbortSignal;
-  /** Poll interval in milliseconds. */
-  readonly everyMs: number;
+  /** Poll interval in milliseconds. Undefined for a follower that polls after hints only. */
+  readonly everyMs: number | undefined;
+  /** Calls its argument when the thread may have changed, until the returned function is called. */
+  readonly watch?: ((onChange: () => void) => (() => void) | undefined) | undefined;
+  /** Returns true if the thread is still the thread that the follower began with. */
+  readonly exists: () => Promise<boolean>;
   readonly world: World;
 }
 
 /** Frames that wait for a slow reader; above this number the reader continues with a snapshot. */
 const maxWaitingFrames = 10_000;
 
+/**
+ * Milliseconds between a hint and the poll. A publisher within reach reports the change by itself: its events then come
+ * in their order. A publisher that the follower reads already gets more time.
+ */
+const hintDelays = { unknown: 25, known: 200 } as const;
+
 /** Polls with unreported durable events after which the follower stops waiting for its publisher. */
 const maxLaggingPolls = 2;
 
 /**
  * Yields the durable events of `stored` and the transient events of the relay until the signal fires, then the durable
- * events up to that moment.
+ * events up to that moment. Ends when the thread was deleted.
  */
 export async function* followThread(
   stored: StoredEventReader,
@@ -52,6 +62,7 @@ class Follower {
   readonly #stored: StoredEventReader;
   readonly #options: FollowOptions;
   readonly #unsubscribe: (() => void) | undefined;
+  readonly #unwatch: (() => void) | undefined;
   #frames: RelayFrame[] = [];
   #wake: (() => void) | undefined;
   /** Publisher that the follower reads, after its newest applied frame; undefined without a publisher. */
@@ -63,21 +74,26 @@ class Follower {
   /** Source whose snapshot could not be loaded: its frames cannot be joined. */
   #unknownSource: string | undefined;
   #laggingPolls = 0;
+  /** True after a hint, until a poll has found no unreported durable event. */
+  #isHinted = false;
+  #isDeleted = false;
 
   constructor(stored: StoredEventReader, options: FollowOptions) {
     this.#stored = stored;
     this.#options = options;
     this.#owesSnapshot = options.relay !== undefined;
     this.#unsubscribe = options.relay?.subscribe(options.thread, (received) => this.#push(received));
+    this.#unwatch = options.watch?.(() => this.#noteHint());
   }
 
   stop(): void {
     this.#unsubscribe?.();
+    this.#unwatch?.();
   }
 
   async *follow(): Events {
     const { signal } = this.#options;
-    while (!signal.aborted) {
+    while (!signal.aborted && !this.#isDeleted) {
       if (this.#needsSync) yield* this.#synchronize();
       const frame = this.#frames.shift();
       if (frame !== undefined) yield* this.#receive(frame);
@@ -92,6 +108,12 @@ class Follower {
       if (!("missing" in received)) this.#frames = [];
       this.#needsSync = true;
     } else this.#frames.push(received);
+    this.#wake?.();
+  }
+
+  #noteHint(): void {
+    if (this.#isHinted) return;
+    this.#isHinted = true;
     this.#wake?.();
   }
 
@@ -197,34 +219,45 @@ class Follower {
 
   /** Yields durable events that no frame has reported: of a writer without a relay, or out of reach. */
   async *#poll(): Events {
+    const before = this.#stored.getLastSeq();
+    this.#isHinted = false;
     if (this.#unknownSource !== undefined) {
       this.#unknownSource = undefined;
       yield* this.#synchronize();
     }
-    if (this.#position === undefined) {
+    if (this.#position === undefined) yield* this.#stored.readNew();
+    else if (await this.#stored.hasNew()) {
+      this.#isHinted = true;
+      this.#laggingPolls += 1;
+      if (this.#laggingPolls < maxLaggingPolls) return undefined;
+      this.#laggingPolls = 0;
+      yield* this.#synchronize();
       yield* this.#stored.readNew();
-      return undefined;
-    }
-    this.#laggingPolls = (await this.#stored.hasNew()) ? this.#laggingPolls + 1 : 0;
-    if (this.#laggingPolls < maxLaggingPolls) return undefined;
-    this.#laggingPolls = 0;
-    yield* this.#synchronize();
-    yield* this.#stored.readNew();
+    } else this.#laggingPolls = 0;
+    if (this.#stored.getLastSeq() === before) this.#isDeleted = !(await this.#options.exists());
     return undefined;
+  }
+
+  /** Time until the next poll; undefined while nothing hints at a change. */
+  #getPollDelay(): number | undefined {
+    const { everyMs } = this.#options;
+    if (everyMs !== undefined || !this.#isHinted) return everyMs;
+    return this.#position === undefined ? hintDelays.unknown : hintDelays.known;
   }
 
   /** Resolves at the next frame, at the next poll, or when the signal fires. */
   #wait(): Promise<"poll" | "received"> {
-    const { world, everyMs, signal } = this.#options;
+    const { world, signal } = this.#options;
+    const delayMs = this.#getPollDelay();
     return new Promise((resolve) => {
       const finish = (reason: "poll" | "received"): void => {
-        cancel();
+        cancel?.();
         this.#wake = undefined;
         signal.removeEventListener("abort", stop);
         resolve(reason);
       };
       const stop = (): void => finish("received");
-      const cancel = world.schedule.after(everyMs, () => finish("poll"));
+      const cancel = delayMs === undefined ? undefined : world.schedule.after(delayMs, () => finish("poll"));
       this.#wake = stop;
       signal.addEventListener("abort", stop, { once: true });
     });

@@ -18,6 +18,7 @@ import { createStoredEventReader } from "../run/session/stored-events.ts";
 import { type Codec, plainCodec } from "../state/codec.ts";
 import { followThread } from "./follow-thread.ts";
 import { requireThread } from "./get-history.ts";
+import { watchThreadChanges } from "./thread-changes.ts";
 
 /** Options of `streamEvents`. */
 export interface StreamEventsOptions {
@@ -35,8 +36,8 @@ export interface StreamEventsOptions {
   /** Only events of these views; default: all. Only the views `updates` and `checkpoints` need no relay. */
   readonly views?: readonly EventView[];
   /**
-   * Follows new events, also of other processes, until this signal fires; without a signal the stream ends at the
-   * newest event.
+   * Follows new events, also of other processes, until this signal fires or the thread is deleted; without a signal the
+   * stream ends at the newest event.
    */
   readonly follow?: AbortSignal;
   /**
@@ -44,13 +45,19 @@ export interface StreamEventsOptions {
    * events of runs in this process.
    */
   readonly relay?: Relay;
-  /** Poll interval in milliseconds while no event is new. Default 200. */
+  /**
+   * Poll interval in milliseconds while no event is new. Default: a poll after each hint of the store, and one a minute
+   * for all; 200 for a store without hints.
+   */
   readonly everyMs?: number;
   /** Clock, random source and log. Default: the system world. */
   readonly world?: World;
   /** Codec of values other than plain data, as in the run. Default: plain data and built-in types. */
   readonly codec?: Codec;
 }
+
+/** Poll interval in milliseconds for a store without hints. */
+const defaultPollMs = 200;
 
 const optionKeys = listOptionNames<StreamEventsOptions>({
   store: true,
@@ -88,9 +95,9 @@ export async function* streamEvents(options: StreamEventsOptions): AsyncGenerato
     members: ["aborted", "addEventListener"],
     expected: "the signal of an AbortController that ends the stream",
   });
-  const { store, after = 0, views, follow, everyMs = 200, world = systemWorld(), codec = plainCodec } = options;
+  const { store, after = 0, views, follow, everyMs, world = systemWorld(), codec = plainCodec } = options;
   const thread = checkId("thread", options.thread);
-  await requireThread(store, thread);
+  const { createdAt } = await requireThread(store, thread);
   const branch = options.branch === undefined ? undefined : checkId("branch", options.branch);
   const lastSeqs = branch === undefined ? undefined : await loadLastSeqs(store, thread, branch);
   const stored = createStoredEventReader({ store, codec, thread, after, lastSeqs });
@@ -98,7 +105,10 @@ export async function* streamEvents(options: StreamEventsOptions): AsyncGenerato
     follow === undefined
       ? stored.readNew()
       : followThread(stored, {
-          ...{ thread, branch, world, everyMs, signal: follow },
+          ...{ thread, branch, world, signal: follow },
+          everyMs: everyMs ?? (store.watch === undefined ? defaultPollMs : undefined),
+          watch: everyMs === undefined ? (notify) => watchThreadChanges(store, { thread, world }, notify) : undefined,
+          exists: async () => (await store.thread(thread))?.createdAt === createdAt,
           relay: hasTransientEvents(views) ? (options.relay ?? getStoreRelay(store)) : undefined,
         });
   for await (const event of events) if (isInView(event, views)) yield event;

@@ -7,7 +7,7 @@ import type { Cursors } from "./cursors.ts";
 import { findRunRow } from "./find-run-row.ts";
 import { omitUndefined } from "./omit-undefined.ts";
 import { loadPage } from "./pages.ts";
-import { createNothingAtWorkProblem } from "./service-problems.ts";
+import { createNothingToDoProblem } from "./service-problems.ts";
 import { statusTable } from "./status-table.ts";
 import { createUnknownRunError } from "./thread-ids.ts";
 import { toRunView } from "./views.ts";
@@ -70,7 +70,8 @@ async function stopRun(
     const stopped = await stop(store, options);
     return toRunView(scope, await requireRunRow(scope, own, stopped.run));
   } catch (error) {
-    if (run === undefined && isStatewrightError(error, "unknown_run")) throw createNothingAtWorkProblem();
+    if (run === undefined && isStatewrightError(error, "unknown_run"))
+      throw createNothingToDoProblem("No run of the thread is at work or queued.");
     throw error;
   }
 }

@@ -5,7 +5,6 @@ import {
   checkFunction,
   checkOptions,
   getEngineOptions,
-  getErrorFact,
   invalidOption,
   listOptionNames,
   replaceErrorText,
@@ -14,12 +13,12 @@ import {
 import { plainCodec } from "@statewright/core/store";
 import type { Action, Caller } from "../access/caller.ts";
 import { RequestProblem } from "../http/problem.ts";
+import { createTapes, type Tapes } from "../tape/tapes.ts";
 import { CallerScope } from "./caller-scope.ts";
 import type { CallerService } from "./caller-service.ts";
 import { createChangeActs } from "./change-states.ts";
 import { createControlActs } from "./control-runs.ts";
 import { type Cursors, createCursors } from "./cursors.ts";
-import { errorTitles } from "./error-titles.ts";
 import { createGraphActs } from "./graphs.ts";
 import { createInterruptActs } from "./interrupts.ts";
 import type { ServiceOptions } from "./service-options.ts";
@@ -45,6 +44,7 @@ const names = listOptionNames<ServiceOptions>({
   exposeErrors: true,
   cursorKey: true,
   onAudit: true,
+  waiting: true,
 });
 
 /**
@@ -60,10 +60,13 @@ const names = listOptionNames<ServiceOptions>({
  */
 export function createServices(options: ServiceOptions): Services {
   checkServiceOptions(options);
-  const { store, codec = plainCodec, world = systemWorld() } = getEngineOptions(options.engine);
-  const cursors = createCursors({ secret: options.cursorKey, store, codec, world });
+  const { store, codec = plainCodec, world = systemWorld(), relay } = getEngineOptions(options.engine);
+  const shared = {
+    cursors: createCursors({ secret: options.cursorKey, store, codec, world }),
+    tapes: createTapes({ store, codec, world, relay, waiting: options.waiting }),
+  };
   return {
-    forCaller: (caller, protocol) => createCallerService(new CallerScope(options, caller, protocol), cursors),
+    forCaller: (caller, protocol) => createCallerService(new CallerScope(options, caller, protocol), shared),
   };
 }
 
@@ -82,8 +85,14 @@ function checkServiceOptions(options: ServiceOptions): void {
   });
 }
 
+/** Parts that all callers share. */
+interface SharedParts {
+  readonly cursors: Cursors;
+  readonly tapes: Tapes;
+}
+
 /** Creates the acts of a caller. */
-function createCallerService(scope: CallerScope, cursors: Cursors): CallerService {
+function createCallerService(scope: CallerScope, { cursors, tapes }: SharedParts): CallerService {
   const acts: CallerService = {
     ...createGraphActs(scope),
     ...createThreadActs(scope, cursors),
@@ -92,7 +101,7 @@ function createCallerService(scope: CallerScope, cursors: Cursors): CallerServic
     ...createStateActs(scope, cursors),
     ...createChangeActs(scope),
     ...createInterruptActs(scope, cursors),
-    ...createEventActs(scope),
+    ...createEventActs(scope, tapes),
   };
   const read = createReader(scope);
   const change = createChanger(scope);
@@ -199,11 +208,7 @@ function getCode(error: unknown): string {
   return isStatewrightError(error) ? error.code : "internal";
 }
 
-/** Returns an error as the caller may see it: with the ids of the caller, and an invalid value as the caller's fault. */
+/** Returns an error as the caller may see it: with the ids of the caller. */
 function toCallerError(scope: CallerScope, error: unknown): unknown {
-  if (!isStatewrightError(error)) return error;
-  const shown = replaceErrorText(error, (text) => scope.removePrefix(text));
-  if (shown.code !== "invalid_option") return shown;
-  const title = errorTitles.invalid_option;
-  return new RequestProblem({ status: 422, code: "invalid_option", title, detail: `${getErrorFact(shown)}.` });
+  return isStatewrightError(error) ? replaceErrorText(error, (text) => scope.removePrefix(text)) : error;
 }

@@ -13,7 +13,7 @@ import { awaitSavedStart, type SavedStart } from "./saved-start.ts";
 import {
   createChangedCheckpointProblem,
   createInvalidRequestProblem,
-  createNothingToResumeProblem,
+  createNothingToDoProblem,
 } from "./service-problems.ts";
 import { createUnknownRunError, createUnknownThreadError } from "./thread-ids.ts";
 import { findSeqBeforeStart, getNewestSeq } from "./thread-timeline.ts";
@@ -117,7 +117,7 @@ async function resumeRun(scope: CallerScope, thread: string, request: ContinueRe
     ...toBreakpoints(request.breakpoints),
   });
   const saved = await awaitSavedStart(handle, async () => false);
-  if (saved.seq === undefined) throw createNothingToResumeProblem();
+  if (saved.seq === undefined) throw createNothingToDoProblem("No run of the branch is paused, failed or crashed.");
   return await toStartedRun(scope, own.stored, { ...saved, isNew: true });
 }
 
@@ -156,7 +156,7 @@ export async function checkBranch(
 }
 
 /** Throws the problem `checkpoint_changed` when the head of the branch is another checkpoint than the request names. */
-export async function checkHead(
+async function checkHead(
   { store }: CallerScope,
   { stored }: Pick<OwnThread, "stored">,
   branch: string,

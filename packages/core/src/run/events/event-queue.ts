@@ -108,6 +108,30 @@ export function createEventQueue(overflow: EventOverflow = "merge"): EventQueue 
   };
 }
 
+/**
+ * Merges queued events as a slow reader receives them: deltas of a message become one, and of updates and progress the
+ * newest stays with a count of the dropped ones. No event moves ahead of another event of its task. Pure.
+ */
+export function mergeQueuedEvents(events: readonly RunEvent[]): readonly RunEvent[] {
+  const merged: RunEvent[] = [];
+  /** Per task: the place of the newest event of each message and call that can still be merged. */
+  const mergeable = new Map<string, Map<string, number>>();
+  for (const event of events) {
+    const task = getTaskKey(event);
+    const key = getMergeKey(event);
+    const place = key === undefined ? undefined : mergeable.get(task)?.get(key);
+    const previous = place === undefined ? undefined : merged[place];
+    if (place !== undefined && previous !== undefined)
+      merged[place] = { ...mergeEvents(previous, event), seq: previous.seq };
+    else {
+      merged.push(event);
+      if (key === undefined) mergeable.delete(task);
+      else mergeable.set(task, (mergeable.get(task) ?? new Map<string, number>()).set(key, merged.length - 1));
+    }
+  }
+  return merged;
+}
+
 function getTaskKey(event: RunEvent): string {
   return "task" in event ? `${event.withinId ?? ""}/${event.task}` : "";
 }

@@ -1,0 +1,382 @@
+/**
+ * Responses with server-sent events: a byte at once, a steady comment, back-pressure, limits, and an end when the source
+ * ends, the reader leaves, the right of the caller ends, or the server drains.
+ */
+import type { World } from "@statewright/core";
+import type { Caller } from "../access/caller.ts";
+import { type Problem, RequestProblem } from "./problem.ts";
+import type { SseLine, StreamOptions } from "./route.ts";
+import { createSseEncoder, type SseEncoder } from "./sse-encoder.ts";
+
+/** Limits of the streams of a process. */
+export interface StreamLimits {
+  /** Maximum open streams of a caller. Default 32. */
+  readonly perCaller: number;
+  /** Maximum open streams of the process. Default 5,000. */
+  readonly total: number;
+  /** Bytes that wait for the connection before the source waits too. Default 65,536. */
+  readonly bufferBytes: number;
+}
+
+/** Options of `createStreams`. */
+export interface StreamsOptions {
+  readonly world: World;
+  readonly limits?: Partial<StreamLimits> | undefined;
+  /** What the reader may know about a failure of a source. */
+  readonly toProblem: (error: unknown) => Problem;
+  /**
+   * Returns true for the failure of a source whose connection is cut without a last frame: its reader does not read, or
+   * comes back by itself.
+   */
+  readonly isCut?: (error: unknown) => boolean;
+}
+
+/** Request of a stream. */
+export interface StreamCall {
+  readonly caller: Caller;
+  /** Fires when the client disconnects. */
+  readonly signal: AbortSignal;
+  /** Returns true while the caller has the right to the stream. Asked every 50 seconds, and at `revoke`. */
+  readonly isAllowed: () => boolean | Promise<boolean>;
+}
+
+/** Source of the lines of a stream. */
+export type StreamSource = (signal: AbortSignal) => AsyncIterable<SseLine>;
+
+/** Open streams of a server. */
+export interface Streams {
+  /** Number of open streams. */
+  readonly open: number;
+  /** Answers with a stream. Throws a problem: 429 above a limit, 503 while the server drains. */
+  respond(call: StreamCall, source: StreamSource, options?: StreamOptions): Response;
+  /** Asks again for the rights of the streams of the caller, and ends those without. */
+  revoke(caller: Pick<Caller, "id" | "tenant">): Promise<void>;
+  /**
+   * Opens no further stream. Streams end with their sources, and after `graceMs` at once, each with a comment. Resolves
+   * when none is open.
+   */
+  drain(options: { readonly graceMs: number }): Promise<void>;
+  /** Ends all streams at once. */
+  close(): void;
+}
+
+const defaultLimits: StreamLimits = { perCaller: 32, total: 5_000, bufferBytes: 65_536 };
+
+/** Time between two comments of a stream: proxies cut silent connections after 30 to 60 seconds. */
+const beatMs = 5_000;
+
+/** Groups of streams that beat at the same time: a single timer serves all streams, and spreads their comments. */
+const beatGroups = 5;
+
+/** Beats between two questions for the rights of a caller, which come at least every 60 seconds. */
+const beatsPerRights = 10;
+
+/** Time after which a refused client tries again. */
+const retryAfterMs = 5_000;
+
+/** Problem of a caller whose right has ended. */
+const accessEnded: Problem = {
+  status: 401,
+  code: "access_ended",
+  title: "The right to read this stream has ended",
+};
+
+/** Creates the streams of a server. */
+export function createStreams(options: StreamsOptions): Streams {
+  return new OpenStreams(options);
+}
+
+class OpenStreams implements Streams {
+  readonly encoder: SseEncoder = createSseEncoder();
+  readonly options: StreamsOptions;
+  readonly limits: StreamLimits;
+  readonly #groups: readonly Set<Stream>[] = Array.from({ length: beatGroups }, () => new Set<Stream>());
+  readonly #callers: Map<string, number> = new Map();
+  readonly #unflushed: Set<Stream> = new Set();
+  #open = 0;
+  #nextGroup = 0;
+  #cancelBeat: (() => void) | undefined;
+  #isDraining = false;
+  #onEmpty: (() => void) | undefined;
+
+  constructor(options: StreamsOptions) {
+    this.options = options;
+    this.limits = { ...defaultLimits, ...options.limits };
+  }
+
+  get open(): number {
+    return this.#open;
+  }
+
+  get isDraining(): boolean {
+    return this.#isDraining;
+  }
+
+  respond(call: StreamCall, source: StreamSource, options: StreamOptions = {}): Response {
+    const key = toCallerKey(call.caller);
+    this.#checkLimits(key);
+    const group = this.#findSmallestGroup();
+    const stream = new Stream({ streams: this, call, source, options }, () => {
+      group.delete(stream);
+      this.#remove(key);
+    });
+    group.add(stream);
+    this.#open += 1;
+    this.#callers.set(key, (this.#callers.get(key) ?? 0) + 1);
+    this.#startBeat();
+    return new Response(stream.start(), {
+      status: options.status ?? 200,
+      headers: {
+        "content-type": "text/event-stream",
+        "cache-control": "no-cache, no-transform",
+        "x-accel-buffering": "no",
+        ...options.headers,
+      },
+    });
+  }
+
+  async revoke(caller: Pick<Caller, "id" | "tenant">): Promise<void> {
+    const key = toCallerKey(caller);
+    const streams = this.#list().filter(({ call }) => toCallerKey(call.caller) === key);
+    await Promise.all(streams.map((stream) => stream.checkRights()));
+  }
+
+  async drain({ graceMs }: { readonly graceMs: number }): Promise<void> {
+    this.#isDraining = true;
+    if (this.#open === 0) return;
+    const cancel = this.options.world.schedule.after(graceMs, () => this.close());
+    await new Promise<void>((resolve) => {
+      this.#onEmpty = resolve;
+    });
+    cancel();
+  }
+
+  close(): void {
+    this.#isDraining = true;
+    for (const stream of this.#list()) stream.end();
+  }
+
+  /** Sends the text of the stream after the current turn of the event loop, together with that of other streams. */
+  flushSoon(stream: Stream): void {
+    if (this.#unflushed.size === 0) this.options.world.schedule.soon(() => this.#flush());
+    this.#unflushed.add(stream);
+  }
+
+  #flush(): void {
+    const streams = [...this.#unflushed];
+    this.#unflushed.clear();
+    for (const stream of streams) stream.flush();
+  }
+
+  #checkLimits(key: string): void {
+    const { perCaller, total } = this.limits;
+    if (this.#isDraining)
+      throw new RequestProblem({ status: 503, code: "drained", title: "The server is stopping", retryAfterMs });
+    const ofCaller = this.#callers.get(key) ?? 0;
+    if (ofCaller < perCaller && this.#open < total) return;
+    throw new RequestProblem({
+      status: 429,
+      code: "too_many_streams",
+      title: "Too many streams are open",
+      ...(ofCaller < perCaller ? {} : { detail: `Expected at most ${perCaller} open streams of a caller. Close one.` }),
+      retryAfterMs,
+    });
+  }
+
+  #findSmallestGroup(): Set<Stream> {
+    return this.#groups.reduce((smallest, group) => (group.size < smallest.size ? group : smallest));
+  }
+
+  #remove(key: string): void {
+    this.#open -= 1;
+    const left = (this.#callers.get(key) ?? 1) - 1;
+    if (left === 0) this.#callers.delete(key);
+    else this.#callers.set(key, left);
+    if (this.#open > 0) return;
+    this.#cancelBeat?.();
+    this.#cancelBeat = undefined;
+    this.#onEmpty?.();
+  }
+
+  #startBeat(): void {
+    this.#cancelBeat ??= this.options.world.schedule.after(beatMs / beatGroups, () => {
+      this.#cancelBeat = undefined;
+      const group = this.#groups[this.#nextGroup];
+      this.#nextGroup = (this.#nextGroup + 1) % beatGroups;
+      for (const stream of [...(group ?? [])]) stream.beat();
+      if (this.#open > 0) this.#startBeat();
+    });
+  }
+
+  #list(): readonly Stream[] {
+    return this.#groups.flatMap((group) => [...group]);
+  }
+}
+
+interface StreamParts {
+  readonly streams: OpenStreams;
+  readonly call: StreamCall;
+  readonly source: StreamSource;
+  readonly options: StreamOptions;
+}
+
+const bytesOf = new TextEncoder();
+
+/** Open stream: reads its source as fast as the connection takes the bytes. */
+class Stream {
+  readonly call: StreamCall;
+  readonly #streams: OpenStreams;
+  readonly #source: StreamSource;
+  readonly #options: StreamOptions;
+  readonly #onEnd: () => void;
+  readonly #abort = new AbortController();
+  #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
+  /** Text that waits for the end of the turn. */
+  #text = "";
+  #beats = 0;
+  #hasEnded = false;
+  #onPull: (() => void) | undefined;
+  readonly #leave = (): void => {
+    this.#stop();
+    this.#controller?.close();
+  };
+
+  constructor({ streams, call, source, options }: StreamParts, onEnd: () => void) {
+    this.call = call;
+    this.#streams = streams;
+    this.#source = source;
+    this.#options = options;
+    this.#onEnd = onEnd;
+  }
+
+  start(): ReadableStream<Uint8Array> {
+    const body = new ReadableStream<Uint8Array>(
+      {
+        start: (controller) => {
+          this.#controller = controller;
+        },
+        pull: () => this.#onPull?.(),
+        cancel: () => this.#stop(),
+      },
+      { highWaterMark: this.#streams.limits.bufferBytes, size: ({ byteLength }) => byteLength },
+    );
+    // Hosts send the headers with the first byte.
+    this.#write({ comment: "open" });
+    this.flush();
+    if (this.call.signal.aborted) this.#leave();
+    else {
+      this.call.signal.addEventListener("abort", this.#leave, { once: true });
+      void this.#pump();
+    }
+    return body;
+  }
+
+  /** Sends a comment, and asks for the rights of the caller from time to time. */
+  beat(): void {
+    this.#beats += 1;
+    // A connection with waiting bytes is not silent.
+    if (this.#getRoom() > 0) this.#write({ comment: "beat" });
+    if (this.#beats % beatsPerRights === 0) void this.checkRights();
+  }
+
+  /** Ends the stream if the caller has no right to it. Never rejects. */
+  async checkRights(): Promise<void> {
+    if (this.#hasEnded) return;
+    try {
+      if (await this.call.isAllowed()) return;
+    } catch (error) {
+      this.#streams.options.world.log("error", "the right to a stream could not be checked; the stream ends", {
+        error: String(error),
+      });
+    }
+    this.#fail(accessEnded);
+  }
+
+  /** Ends the stream after a comment. */
+  end(): void {
+    if (this.#hasEnded) return;
+    if (this.#streams.isDraining) this.#write({ comment: "the server is stopping" });
+    this.#finish();
+  }
+
+  flush(): void {
+    if (this.#text === "" || this.#hasEnded) return;
+    const text = this.#text;
+    this.#text = "";
+    this.#controller?.enqueue(bytesOf.encode(text));
+  }
+
+  async #pump(): Promise<void> {
+    const { options } = this.#streams;
+    try {
+      for await (const line of this.#source(this.#abort.signal)) {
+        if (this.#hasEnded) return;
+        this.#write(line);
+        if (this.#getRoom() <= 0) await this.#waitForPull();
+        if (this.#hasEnded) return;
+      }
+      this.end();
+    } catch (error) {
+      if (this.#hasEnded) return;
+      if (options.isCut?.(error) === true) this.#cut(error);
+      else this.#fail(options.toProblem(error));
+    }
+  }
+
+  #write(line: SseLine): void {
+    if (this.#hasEnded) return;
+    if (this.#text === "") this.#streams.flushSoon(this);
+    this.#text += this.#streams.encoder.encode(line);
+  }
+
+  /** Bytes that the connection and its buffer take without a wait. */
+  #getRoom(): number {
+    return (this.#controller?.desiredSize ?? 0) - this.#text.length;
+  }
+
+  #waitForPull(): Promise<void> {
+    this.flush();
+    if (this.#hasEnded || this.#getRoom() > 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#onPull = () => {
+        this.#onPull = undefined;
+        resolve();
+      };
+    });
+  }
+
+  /** Ends the stream with the last frames of its protocol. */
+  #fail(problem: Problem): void {
+    if (this.#hasEnded) return;
+    const lines = this.#options.formatFailure?.(problem) ?? [{ comment: problem.code }];
+    for (const line of lines) this.#write(line);
+    this.#finish();
+  }
+
+  #finish(): void {
+    this.flush();
+    this.#stop();
+    this.#controller?.close();
+  }
+
+  /** Breaks the connection: its reader takes no last frame. */
+  #cut(error: unknown): void {
+    this.#stop();
+    this.#controller?.error(error);
+  }
+
+  /** Stops the source, in the same turn. */
+  #stop(): void {
+    if (this.#hasEnded) return;
+    this.#hasEnded = true;
+    this.#text = "";
+    this.call.signal.removeEventListener("abort", this.#leave);
+    this.#abort.abort();
+    this.#onPull?.();
+    this.#onEnd();
+  }
+}
+
+function toCallerKey({ id, tenant }: Pick<Caller, "id" | "tenant">): string {
+  return `${tenant} ${id}`;
+}

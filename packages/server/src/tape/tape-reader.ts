@@ -1,0 +1,203 @@
+/**
+ * Reader of a tape: the stored events above a number, then one snapshot of what is open, then the events of the tape,
+ * without loss and without repetition.
+ */
+import { type EventView, type RunEvent, streamEvents } from "@statewright/core";
+import { isDurable, isInView } from "@statewright/core/adapter";
+import type { ThreadFrame } from "../service/caller-service.ts";
+import { RunEnd, type StreamEnd, type StreamPlace } from "./run-end.ts";
+import { selectBranch } from "./select-branch.ts";
+import type { TapeEnd, TapeListener, ThreadTape } from "./thread-tape.ts";
+import { type TapeEvent, WaitingEvents, type WaitingLimits } from "./waiting-events.ts";
+
+/** What a reader asks for. */
+export interface TapeRequest {
+  /** Number of the last durable event that was read. */
+  readonly after: number;
+  readonly views: readonly EventView[] | undefined;
+  /** Undefined for a stream that stays open. */
+  readonly end: StreamEnd | undefined;
+  readonly signal: AbortSignal;
+  readonly limits: WaitingLimits;
+  /** Form of an event for the reader; undefined for an event that the reader may not see. Must not throw. */
+  readonly show: (event: RunEvent) => RunEvent | undefined;
+}
+
+/** A reader that does not read: its stream is cut, and it comes back with the number of its last event. */
+export class SlowReaderError extends Error {
+  constructor() {
+    super("a reader of events did not read. Read again after the last event.");
+    this.name = "SlowReaderError";
+  }
+}
+
+/** Reader of a tape. */
+export class TapeReader implements TapeListener {
+  readonly place: StreamPlace;
+  readonly request: TapeRequest;
+  readonly #tape: ThreadTape;
+  readonly #waiting: WaitingEvents;
+  readonly #runEnd: RunEnd | undefined;
+  /** Number up to which all durable events were read. */
+  #seq: number;
+  /** True from the snapshot on: events of the tape wait for the reader. */
+  #isLive = false;
+  /** True when the end of the stream must be checked before the next wait. */
+  #mayHaveEnded = true;
+  #wake: (() => void) | undefined;
+  #end: TapeEnd | undefined;
+  #isCut = false;
+
+  constructor(tape: ThreadTape, place: StreamPlace, request: TapeRequest) {
+    this.#tape = tape;
+    this.place = place;
+    this.request = request;
+    this.#waiting = new WaitingEvents(request.limits);
+    this.#runEnd = request.end === undefined ? undefined : new RunEnd(place, request.end);
+    this.#seq = request.after;
+  }
+
+  /** True if a change of the thread without an event may end the stream. */
+  get needsHints(): boolean {
+    return this.#runEnd !== undefined;
+  }
+
+  /** Takes an event of the tape. */
+  receive(added: TapeEvent): void {
+    if (this.#isLive && !this.#isCut && this.#isIncluded(added.event) && !this.#waiting.push(this.#toBranch(added))) {
+      this.#isCut = true;
+      this.#waiting.clear();
+    }
+    this.#wake?.();
+  }
+
+  /** Notes a change of the thread. */
+  noteChange(): void {
+    this.#mayHaveEnded = true;
+    this.#wake?.();
+  }
+
+  /** Ends the reader after the events that wait. */
+  end(end: TapeEnd): void {
+    this.#end = end;
+    this.#wake?.();
+  }
+
+  /** Streams the frames. Throws `SlowReaderError` for a reader above its limits, and the failure of the tape. */
+  async *read(): AsyncGenerator<ThreadFrame, undefined, undefined> {
+    const { signal } = this.request;
+    const wake = (): void => this.#wake?.();
+    signal.addEventListener("abort", wake, { once: true });
+    this.#tape.join(this);
+    try {
+      yield* this.#streamFrames();
+      return undefined;
+    } finally {
+      signal.removeEventListener("abort", wake);
+      this.#tape.leave(this);
+    }
+  }
+
+  async *#streamFrames(): AsyncGenerator<ThreadFrame, undefined, undefined> {
+    for (;;) {
+      if (this.request.signal.aborted) return undefined;
+      if (this.#isCut) throw new SlowReaderError();
+      const event = this.#waiting.shift();
+      if (event !== undefined) {
+        if (isDurable(event) || event.type === "events.pruned") this.#seq = Math.max(this.#seq, event.seq);
+        if (yield* this.#yieldEvent(event)) return undefined;
+      } else if (this.#end !== undefined) {
+        if (this.#end.kind === "failed") throw this.#end.error;
+        yield { type: "thread.deleted" };
+        return undefined;
+      } else if (!this.#isLive) {
+        if (yield* this.#catchUp()) return undefined;
+      } else if (!(await this.#hasEnded())) await this.#wait();
+      else return undefined;
+    }
+  }
+
+  /** Returns true if the stream has ended. */
+  async *#yieldEvent(event: RunEvent): AsyncGenerator<ThreadFrame, boolean, undefined> {
+    const end = this.#runEnd?.mayEndAt(event) === true ? this.#runEnd : undefined;
+    if (end !== undefined) {
+      this.#mayHaveEnded = true;
+      if (await end.endsBefore(event)) return true;
+    }
+    if (isInView(event, this.request.views)) {
+      const shown = this.request.show(event);
+      if (shown !== undefined) yield shown;
+    }
+    return end !== undefined && (await end.endsAfter(event));
+  }
+
+  /** Reads stored events up to the place of the tape, and joins the tape there. Returns true if the stream has ended. */
+  async *#catchUp(): AsyncGenerator<ThreadFrame, boolean, undefined> {
+    if (!this.#tape.isLive || this.#tape.seq < this.#seq) {
+      await this.#wait();
+      return false;
+    }
+    if (this.#tape.seq > this.#seq) {
+      const { store, thread, branch, codec } = this.place;
+      const target = this.#tape.seq;
+      const parts = { ...(branch === undefined ? {} : { branch }), ...(codec === undefined ? {} : { codec }) };
+      let isPastTape = false;
+      for await (const event of streamEvents({ store, thread, after: this.#seq, ...parts })) {
+        if (this.request.signal.aborted) return true;
+        isPastTape = event.seq > this.#tape.seq;
+        if (isPastTape) {
+          const gap =
+            event.type === "events.pruned" ? { ...event, to: this.#tape.seq, seq: this.#tape.seq } : undefined;
+          this.#seq = this.#tape.seq;
+          if (gap !== undefined && gap.from <= gap.to) yield* this.#yieldEvent(gap);
+          break;
+        }
+        this.#seq = event.seq;
+        if (yield* this.#yieldEvent(event)) return true;
+      }
+      if (!isPastTape) this.#seq = Math.max(this.#seq, target);
+    }
+    if (this.#seq === this.#tape.seq) {
+      // Nothing is awaited between the snapshot and the first event of the tape that waits.
+      this.#isLive = true;
+      const snapshot = this.#tape.createSnapshot(this.place.branch);
+      yield* this.#yieldEvent(snapshot);
+    }
+    return false;
+  }
+
+  async #hasEnded(): Promise<boolean> {
+    if (this.#runEnd === undefined || !this.#mayHaveEnded) return false;
+    this.#mayHaveEnded = false;
+    return (await this.#runEnd.isReached(this.#seq)) && this.#waiting.size === 0;
+  }
+
+  #isIncluded(event: RunEvent): boolean {
+    const { branch } = this.place;
+    if (branch === undefined || event.branch === branch) return true;
+    return event.type === "events.pruned" || event.type === "snapshot";
+  }
+
+  #toBranch(added: TapeEvent): TapeEvent {
+    const { event } = added;
+    const { branch } = this.place;
+    if (event.type !== "snapshot" || branch === undefined) return added;
+    return { event: selectBranch(event, branch), bytes: undefined };
+  }
+
+  /** Resolves at the next event of the tape, its end, or the abort of the reader. */
+  #wait(): Promise<void> {
+    const isPending = this.#waiting.size > 0 || this.#end !== undefined || this.#isCut || this.#mayHaveEndedNow();
+    if (isPending || this.request.signal.aborted) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#wake = () => {
+        this.#wake = undefined;
+        resolve();
+      };
+    });
+  }
+
+  #mayHaveEndedNow(): boolean {
+    return this.#isLive && this.#runEnd !== undefined && this.#mayHaveEnded;
+  }
+}

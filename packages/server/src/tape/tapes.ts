@@ -1,0 +1,143 @@
+/** Tapes of a server: one for each thread that has readers. */
+import { type RunEvent, type Store, streamEvents } from "@statewright/core";
+import type { Caller } from "../access/caller.ts";
+import { RequestProblem } from "../http/problem.ts";
+import type { EventRequest, ThreadFrame } from "../service/caller-service.ts";
+import { TapeReader, type TapeRequest } from "./tape-reader.ts";
+import { type TapeParts, ThreadTape } from "./thread-tape.ts";
+import type { WaitingLimits } from "./waiting-events.ts";
+
+/** Form of an event for a caller; undefined hides the event. */
+export type Redact = (event: RunEvent, caller: Caller) => RunEvent | undefined;
+
+/** Parts and limits of the tapes. */
+export interface TapesOptions extends TapeParts {
+  /** Removes what a caller may not see from an event. An event for which the function throws is not sent. */
+  readonly redact?: Redact | undefined;
+  /** Limits of the events that wait for a reader. Default: 5,000 events and 1 MiB. */
+  readonly waiting?: WaitingLimits | undefined;
+}
+
+/** Reads the events of threads for callers. All ids are stored ids. */
+export interface Tapes {
+  /**
+   * Streams the stored events above `after`, a `snapshot` of what is open, and new events as they come. Throws
+   * `unknown_thread`, `unknown_branch` and the problem `event_unknown` before the first frame.
+   */
+  read(
+    thread: string,
+    request: EventRequest & { readonly caller: Caller },
+  ): Promise<AsyncGenerator<ThreadFrame, undefined, undefined>>;
+  /** Number of threads with readers. */
+  readonly threads: number;
+  readonly readers: number;
+  /** Number of events that `redact` has failed on since the start. */
+  readonly withheldEvents: number;
+}
+
+const defaultLimits: WaitingLimits = { maxEvents: 5_000, maxBytes: 1_048_576 };
+
+/** Creates the tapes of a server. A tape exists while its thread has readers. */
+export function createTapes(options: TapesOptions): Tapes {
+  return new OpenTapes(options);
+}
+
+class OpenTapes implements Tapes {
+  readonly #options: TapesOptions;
+  readonly #tapes: Map<string, ThreadTape> = new Map();
+  #withheldEvents = 0;
+
+  constructor(options: TapesOptions) {
+    this.#options = options;
+  }
+
+  get threads(): number {
+    return this.#tapes.size;
+  }
+
+  get readers(): number {
+    return [...this.#tapes.values()].reduce((sum, { readers }) => sum + readers, 0);
+  }
+
+  get withheldEvents(): number {
+    return this.#withheldEvents;
+  }
+
+  async read(
+    thread: string,
+    request: EventRequest & { readonly caller: Caller },
+  ): Promise<AsyncGenerator<ThreadFrame, undefined, undefined>> {
+    const { store, codec, waiting: limits = defaultLimits } = this.#options;
+    const { after = 0, branch, views, end = "never", signal, caller } = request;
+    await checkPlace(store, { thread, branch, after });
+    const seq = this.#tapes.has(thread) ? 0 : await findTapeStart(store, thread);
+    const tapeRequest: TapeRequest = {
+      ...{ after, views, signal, limits },
+      end: end === "never" ? undefined : end,
+      show: (event) => this.#redact(event, caller, thread),
+    };
+    return this.#readTape(seq, { place: { store, codec, thread, branch }, request: tapeRequest });
+  }
+
+  /** Joins the tape when the first frame is asked for: a stream that is never read leaves nothing behind. */
+  async *#readTape(
+    seq: number,
+    { place, request }: Pick<TapeReader, "place" | "request">,
+  ): AsyncGenerator<ThreadFrame, undefined, undefined> {
+    const { thread } = place;
+    const tape = this.#tapes.get(thread) ?? this.#startTape(thread, seq);
+    const reader = new TapeReader(tape, place, request);
+    return yield* reader.read();
+  }
+
+  #startTape(thread: string, seq: number): ThreadTape {
+    const onEmpty = (tape: ThreadTape): void => {
+      if (this.#tapes.get(thread) === tape) this.#tapes.delete(thread);
+    };
+    const tape = new ThreadTape(thread, this.#options, { seq, onEmpty });
+    this.#tapes.set(thread, tape);
+    return tape;
+  }
+
+  #redact(event: RunEvent, caller: Caller, thread: string): RunEvent | undefined {
+    const { redact, world } = this.#options;
+    if (redact === undefined) return event;
+    try {
+      const shown = redact(event, caller);
+      return shown === undefined || shown === event ? shown : keepPosition(shown, event);
+    } catch (error) {
+      this.#withheldEvents += 1;
+      const fields = { thread, seq: event.seq, type: event.type, count: this.#withheldEvents, error: String(error) };
+      world.log("error", "redact threw for an event; the event was not sent", fields);
+      return undefined;
+    }
+  }
+}
+
+/** Returns the redacted event at the position of the original: a reader continues by its number. */
+function keepPosition(shown: RunEvent, { seq, at, branch }: RunEvent): RunEvent {
+  return { ...shown, seq, at, branch };
+}
+
+/** Throws `unknown_thread`, `unknown_branch`, and `event_unknown` for a number above the newest event. */
+async function checkPlace(
+  store: Store,
+  { thread, branch, after }: { readonly thread: string; readonly branch: string | undefined; readonly after: number },
+): Promise<void> {
+  const parts = branch === undefined ? {} : { branch };
+  await streamEvents({ store, thread, after: Number.MAX_SAFE_INTEGER, ...parts }).next();
+  if (after === 0 || (await store.events(thread, { after: after - 1, limit: 1 })).length > 0) return;
+  throw new RequestProblem({
+    status: 409,
+    code: "event_unknown",
+    title: "The thread has no event with this number",
+    detail: `Expected the number of an event of the thread, got ${after}. Read again from an earlier number.`,
+  });
+}
+
+/** Returns the number of the newest checkpoint: at most one superstep of events is stored after it. */
+async function findTapeStart(store: Store, thread: string): Promise<number> {
+  const branches = await store.branches(thread);
+  const newest = branches.reduce((latest, { head = 0 }) => Math.max(latest, head), 0);
+  return newest === 0 ? 0 : ((await store.checkpoint(thread, newest))?.seq ?? 0);
+}
