@@ -82,8 +82,11 @@ async function requireRunRow({ store }: CallerScope, { stored }: Pick<OwnThread,
   return row;
 }
 
-/** Time between two reads of a row in a store without hints, and after a lost hint, in milliseconds. */
-const pollMs = 500;
+/**
+ * Shortest and longest time between two reads of a row without a hint, in milliseconds. A write that began before the
+ * watch has no hint, so that the first reads follow soon.
+ */
+const [firstPollMs, maxPollMs] = [20, 500];
 
 /** Resolves when the run neither works nor waits for its turn, or when the signal fires. */
 async function waitForRun(
@@ -92,7 +95,7 @@ async function waitForRun(
 ): Promise<RunView> {
   const hints = waitForHint(scope, stored, signal);
   try {
-    for (;;) {
+    for (let pollMs = firstPollMs; ; pollMs = Math.min(2 * pollMs, maxPollMs)) {
       const hint = hints.next(pollMs);
       const row = await requireRunRow(scope, { stored }, run);
       if (statusTable[row.status].isResting || signal.aborted) return toRunView(scope, row);

@@ -25,6 +25,7 @@ import type { ServiceOptions } from "./service-options.ts";
 import { createStartActs } from "./start-runs.ts";
 import { createStateActs } from "./states.ts";
 import { createEventActs } from "./stream-events.ts";
+import { createThreadLocks, type ThreadLocks } from "./thread-locks.ts";
 import { createThreadActs } from "./threads.ts";
 
 /** Acts of callers: one object for all requests of a server. */
@@ -64,6 +65,7 @@ export function createServices(options: ServiceOptions): Services {
   const shared = {
     cursors: createCursors({ secret: options.cursorKey, store, codec, world }),
     tapes: createTapes({ store, codec, world, relay, waiting: options.waiting }),
+    locks: createThreadLocks(),
   };
   return {
     forCaller: (caller, protocol) => createCallerService(new CallerScope(options, caller, protocol), shared),
@@ -89,14 +91,15 @@ function checkServiceOptions(options: ServiceOptions): void {
 interface SharedParts {
   readonly cursors: Cursors;
   readonly tapes: Tapes;
+  readonly locks: ThreadLocks;
 }
 
 /** Creates the acts of a caller. */
-function createCallerService(scope: CallerScope, { cursors, tapes }: SharedParts): CallerService {
+function createCallerService(scope: CallerScope, { cursors, tapes, locks }: SharedParts): CallerService {
   const acts: CallerService = {
     ...createGraphActs(scope),
     ...createThreadActs(scope, cursors),
-    ...createStartActs(scope),
+    ...createStartActs(scope, locks),
     ...createControlActs(scope, cursors),
     ...createStateActs(scope, cursors),
     ...createChangeActs(scope),
