@@ -72,9 +72,16 @@ interface InputPlace {
 
 /**
  * Returns the input with the new messages of the user in each channel of messages. Throws `invalid_input` for an input
- * that has messages and nothing else, of which none is a new message of the user.
+ * that is no object, and for one that has messages and nothing else, of which none is a new message of the user.
  */
-export async function selectInput(scope: CallerScope, place: InputPlace, input: object): Promise<object> {
+export async function selectInput(scope: CallerScope, place: InputPlace, input: unknown): Promise<object | undefined> {
+  if (input === undefined) return undefined;
+  if (typeof input !== "object" || input === null || Array.isArray(input))
+    throw new StatewrightError("invalid_input", {
+      what: "the input is not an object",
+      next: "Pass an object with the channels of the graph",
+      place: { graph: place.graph.name },
+    });
   const channels = Object.entries(place.graph.state.channels).filter(([, { kind }]) => kind === "messages");
   const given = channels.map(([name]) => name).filter((name) => Object.hasOwn(input, name));
   if (given.length === 0) return input;
