@@ -5,6 +5,10 @@
 // Type-checks the folder `examples` of `statewright`, runs programs and tests of it, and runs the tests of all programs
 // of the docs with the installed packages: each test compares the output of a program with its page.
 // Needs the package registry.
+//
+// ```
+// node scripts/pack-check.mjs [--tarballs <folder>]    checks the tarballs of a release, in place of new ones
+// ```
 
 import { spawn, spawnSync } from "node:child_process";
 import {
@@ -18,13 +22,15 @@ import {
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { basename, delimiter, dirname, join } from "node:path";
+import { basename, delimiter, dirname, join, resolve } from "node:path";
+import { parseArgs } from "node:util";
 import { anthropicServer } from "../packages/statewright/test/support/anthropic-server.ts";
 import { bundlePackages } from "./bundle.mjs";
 import { copyDocsPrograms, listTestDependencies } from "./copy-docs-programs.mjs";
 import { packPackage } from "./pack-package.mjs";
 import { findDocProblems } from "./package-docs.mjs";
 import { createExampleFiles } from "./package-examples.mjs";
+import { getTarballName } from "./release/packed-package.mjs";
 
 // All packages load on the oldest version. SQLite needs the second version, and throws an error with this requirement
 // on the oldest version.
@@ -59,18 +65,15 @@ for (const problem of problems) console.error(`pack-check: ${problem}`);
 process.exitCode = problems.length > 0 ? 1 : 0;
 
 async function main() {
-  const folders = readdirSync("packages");
-  if (!runStep("types", "tsc", ["-b", ...folders.map((name) => join("packages", name))])) return;
-  await bundlePackages(".");
-  const packages = folders.map((name) => {
+  const packages = readdirSync("packages").map((name) => {
     const folder = join("packages", name);
     return { folder, ...JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) };
   });
-  const tarballs = packages.map(({ name, folder }) => {
-    const tarball = join(project, `${toSlug(name)}.tgz`);
-    attempt(`pack ${name} with its docs`, () => packPackage(folder, tarball));
-    return tarball;
-  });
+  const { tarballs: given } = parseArgs({ options: { tarballs: { type: "string" } } }).values;
+  const tarballs =
+    given === undefined
+      ? await packAll(packages)
+      : packages.map((manifest) => join(resolve(given), getTarballName(manifest)));
   if (problems.length > 0) return;
 
   packages.forEach(({ name }, index) => {
@@ -133,6 +136,17 @@ async function main() {
   }
   checkExamples();
   checkDocsPrograms();
+}
+
+/** Builds and packs all packages into the project's folder, and returns the tarballs. */
+async function packAll(packages) {
+  if (!runStep("types", "tsc", ["-b", ...packages.map(({ folder }) => folder)])) return [];
+  await bundlePackages(".");
+  return packages.map((manifest) => {
+    const tarball = join(project, getTarballName(manifest));
+    attempt(`pack ${manifest.name} with its docs`, () => packPackage(manifest.folder, tarball));
+    return tarball;
+  });
 }
 
 /** Type-checks a copy of the packed programs, runs some of them, each in its own folder, and runs its tests. */

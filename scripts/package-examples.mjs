@@ -23,7 +23,10 @@ export function listExamples(root) {
   return listSources(root).flatMap(({ from, to }) =>
     readdirSync(join(root, from), { recursive: true, encoding: "utf8" })
       .map((file) => file.replaceAll("\\", "/"))
-      .filter((file) => /\.(?:ts|mjs|json|yaml)$/.test(file) && isProgram(join(root, from, file)))
+      .filter(
+        (file) =>
+          /(?:\.(?:ts|mjs|json|yaml)|Dockerfile|\.dockerignore)$/.test(file) && isProgram(join(root, from, file)),
+      )
       .sort()
       .map((file) => ({ from: posix.join(from, file), to: posix.join(to, file) })),
   );

@@ -7,9 +7,9 @@ import { basename } from "node:path";
 const name = basename(process.cwd());
 process.stderr.write(
   `packages/${name} cannot be packed directly: its docs would be missing, and links of its README would be broken.
-At the root of the repository, create the tarball, check its contents, and publish it:
+At the root of the repository, create the tarball, or release all packages:
   npm run pack -- <folder> packages/${name}
-  pnpm publish <folder>/${name}.tgz
+  npm run release -- --dry-run
 `,
 );
 process.exitCode = 1;

@@ -9,6 +9,7 @@
 // node scripts/run.mjs house               metrics of the sources: [--list <row>] [--json] [--root <folder>]
 // node scripts/run.mjs rules | bench | fix | boundaries | pack:check
 // node scripts/run.mjs pack <folder>       packs the packages for publication as tarballs
+// node scripts/run.mjs release [word]      releases all packages under one version; --dry-run publishes nothing
 // node scripts/run.mjs gates <gate>        simulations, mutants, kills; apps/gates/src/index.ts lists the gates
 // ```
 //
@@ -41,6 +42,7 @@ const tasks = {
   fix: (args) => runTool("biome", ["check", "--write", ".", ...args]),
   pack: (args) => runNode("scripts/pack-package.mjs", args),
   "pack:check": (args) => runNode("scripts/pack-check.mjs", args),
+  release: (args) => runNode("scripts/release.mjs", args),
   boundaries: () => runTool("turbo", ["boundaries"]),
   async test(args) {
     // Built once, before concurrent test processes use the bundle.

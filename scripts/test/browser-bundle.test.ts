@@ -9,7 +9,7 @@ const folder = join(import.meta.dirname, "../../packages/statewright");
 test("a browser bundle of statewright has no SQLite, no module of Node and no warning [FX47]", async () => {
   const warnings: string[] = [];
   const bundle = await rolldown({
-    input: join(folder, "src/browser.ts"),
+    input: [join(folder, "src/browser.ts"), join(folder, "src/browser-store.ts")],
     platform: "browser",
     onwarn: (warning) => warnings.push(warning.message ?? String(warning)),
   });
@@ -25,11 +25,16 @@ test("a browser bundle of statewright has no SQLite, no module of Node and no wa
   expect(modules.some((id) => id.includes("packages/agent/"))).toBe(true);
 });
 
-test("the published exports of statewright lead browsers to the entry without SQLite [FX47]", () => {
+test("the published exports of statewright lead browsers to the entries without SQLite [FX47]", () => {
   const { exports, publishConfig } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
-  const [condition, target] = Object.entries(publishConfig.exports["."])[0] ?? [];
-  expect([condition, target]).toEqual(["browser", publishConfig.exports["./browser"]]);
-  expect(exports["./browser"]).toBe("./src/browser.ts");
+  for (const [entry, withoutSqlite] of [
+    [".", "./browser"],
+    ["./store", "./browser/store"],
+  ] as const) {
+    const [condition, target] = Object.entries(publishConfig.exports[entry])[0] ?? [];
+    expect([condition, target]).toEqual(["browser", publishConfig.exports[withoutSqlite]]);
+  }
+  expect([exports["./browser"], exports["./browser/store"]]).toEqual(["./src/browser.ts", "./src/browser-store.ts"]);
 });
 
 /** Returns true for an import that is no chunk of the bundle. */

@@ -12,9 +12,9 @@ import { describeMachine, toMarkdown, toText } from "../src/report.ts";
 import { measureRetainedHeap } from "../src/retained-heap.ts";
 import { startContender } from "../src/start-contender.ts";
 
-/** A third of the cases; with STATEWRIGHT_WHOLE=1 all. */
+/** A sixth of the cases; with STATEWRIGHT_WHOLE=1 all. */
 function isTried(nth: number): boolean {
-  return process.env["STATEWRIGHT_WHOLE"] === "1" || nth % 3 === 0;
+  return process.env["STATEWRIGHT_WHOLE"] === "1" || nth % 6 === 0;
 }
 
 /** Cases that are of the built packages, which may be those of an older source. */

@@ -2,16 +2,8 @@
  * Worker process of the demo: runs or resumes the audit and sends its events to the parent. The process may be killed
  * at any moment; work reported as completed is already in the database.
  */
-import {
-  loadModel,
-  type Model,
-  type RunEvent,
-  type RunHandle,
-  type RunResult,
-  resume,
-  run,
-  sqliteStore,
-} from "statewright";
+import { type Model, type RunEvent, type RunHandle, type RunResult, resume, run, sqliteStore } from "statewright";
+import { loadModel } from "statewright/adapter";
 import { createAuditGraph } from "./audit-graph.ts";
 import { createAuditModel } from "./audit-model.ts";
 import type { AuditState } from "./audit-state.ts";

@@ -5,18 +5,17 @@ import {
   cancelRun,
   createAgent,
   engine,
-  listRuns,
-  listSchedules,
   type Model,
   type RunEvent,
   schedule,
-  socketRelay,
+  schedules,
   sqliteStore,
   streamEvents,
-  streamMessageText,
   submit,
   userMessage,
 } from "statewright";
+import { listRuns, streamMessageText } from "statewright/inspect";
+import { socketRelay } from "statewright/store";
 
 const [role = "", argument = ""] = process.argv.slice(2);
 const file = process.env["TERMINALS_FILE"] ?? "terminals.db";
@@ -116,7 +115,7 @@ async function list(): Promise<void> {
   const toTime = (at: number | undefined): string => (at === undefined ? "now" : new Date(at).toISOString());
   for (const { thread: id, startAt } of await listRuns(store, { status: "queued" }))
     console.log("run", id, toTime(startAt));
-  for (const { id, status, cron, timeZone, nextAt } of await listSchedules(store))
+  for (const { id, status, cron, timeZone, nextAt } of await schedules.list(store))
     console.log("schedule", id, status, cron, timeZone, toTime(nextAt));
 }
 

@@ -41,15 +41,5 @@ export {
   type NoArgs,
   removeToolCalls,
 } from "./sub-agents/handoff.ts";
-export { sumUsage } from "./sub-agents/sum-usage.ts";
 export { type Team, type TeamMember, type TeamOptions, type TeamState, team } from "./sub-agents/team.ts";
-export {
-  genAiConventions,
-  type SpanAttributes,
-  type SpanStart,
-  type Traceable,
-  type TracedSpan,
-  type Tracer,
-  traceRun,
-} from "./trace/trace-run.ts";
 export type { CountedTurns } from "./turns/agent-turn-kind.ts";

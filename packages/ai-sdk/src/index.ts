@@ -1,6 +1,6 @@
 /** Adapts AI SDK language models (specification V4, V3 or V2) to `Model`. */
-export { type AiSdkProviderTool, type LanguageModel, type ModelProvider, providerTool } from "@statewright/core";
-export { isLanguageModel } from "@statewright/core/adapter";
+export type { LanguageModel, ModelProvider } from "@statewright/core";
+export { type AiSdkProviderTool, isLanguageModel, providerTool } from "@statewright/core/adapter";
 export { type AiModelOptions, aiModel } from "./ai-model.ts";
 export { aiSdkModels } from "./ai-sdk-models.ts";
 export { type LoadModelOptions, loadModel, namedModel } from "./load-model.ts";

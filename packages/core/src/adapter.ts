@@ -1,7 +1,8 @@
-/** Entry `@statewright/core/adapter`: helpers for packages that adapt models, tools and formats to Statewright. */
+/** Entry `@statewright/core/adapter`: adapters of models, tools, orchestrators and formats to Statewright. */
 
 export { toBase64 } from "./base/base64.ts";
-export { type ErrorParts, errorCodes } from "./base/errors.ts";
+export { createSecret } from "./base/create-secret.ts";
+export { type ErrorParts, errorCodes, getErrorFact, replaceErrorText } from "./base/errors.ts";
 export { escapeControlChars } from "./base/escape-control-chars.ts";
 export { checkId, createId, fingerprint } from "./base/ids.ts";
 export { type InvalidOption, invalidOption, type OptionErrorCode } from "./base/invalid-option.ts";
@@ -17,14 +18,18 @@ export {
   listOptionNames,
   requireOneOf,
 } from "./base/options.ts";
+export { packageVersion } from "./base/package-version.ts";
 export { createPatternRedactor } from "./base/redaction/redact-patterns.ts";
 export { createGuardSchema } from "./base/schema.ts";
+export { createSha256, type Sha256 } from "./base/sha256.ts";
 export { systemWorld } from "./base/world.ts";
 export { toBranchPrefix } from "./checkpoint/thread-rules.ts";
 export { functionKind } from "./compile/kinds/function.ts";
 export { nodeKind } from "./compile/kinds/kinds.ts";
+export { getGraphShape } from "./compile/plan.ts";
 export type { CallerContext, ContextMapping, NodeEngine, NodeKind, NodeTask } from "./define/graph.ts";
 export { graphToolOptionNames } from "./define/graph-tool.ts";
+export { findInnerGraph } from "./define/inner-graph.ts";
 export {
   applyMachineEvents,
   type ExploredPath,
@@ -41,14 +46,25 @@ export {
 } from "./model/call-policy.ts";
 export { isLanguageModel } from "./model/language-model.ts";
 export { getBlockText } from "./model/message.ts";
-export { toFileBlocks } from "./model/message-files.ts";
+export { maxFileBytes, toFileBlocks } from "./model/message-files.ts";
 export { isModel, settingNames } from "./model/model.ts";
 export { getModelFailureKind, modelFailureKinds, toModelFailureKind } from "./model/model-failure.ts";
 export { checkModels, copyModelsOption, isAnyModel, withDefaultModels } from "./model/model-source.ts";
 export { type Prices, parsePrices, sumTokens } from "./model/prices.ts";
-export { isAiSdkProviderTool } from "./model/provider-tool.ts";
+export { type AiSdkProviderTool, isAiSdkProviderTool, providerTool } from "./model/provider-tool.ts";
 export { sumTokenCounts } from "./model/sum-token-counts.ts";
-export { getEngineOptions } from "./resume/engine.ts";
+export { deliver } from "./resume/deliver.ts";
+export type {
+  DeliveredMessages,
+  DeliveredRun,
+  DeliveredWork,
+  Delivery,
+  DeliveryBase,
+  DeliveryLimits,
+  DeliveryResult,
+} from "./resume/delivery/delivery.ts";
+export { forkEditedMessage } from "./resume/edit-message.ts";
+export { getEngineOptions, getEngineState } from "./resume/engine.ts";
 export { isDurable, mergeQueuedEvents } from "./run/events/event-queue.ts";
 export { isInView } from "./run/events/events.ts";
 export type { OpenWork } from "./run/events/open-message.ts";
@@ -57,6 +73,7 @@ export { getStoreRelay } from "./run/events/relay-publisher.ts";
 export type { GuardResult } from "./run/kernel/kernel.ts";
 export { mapResult } from "./run/launch.ts";
 export { type ActiveRunFilter, listActiveRuns } from "./run/session/thread-registry.ts";
+export { type JsonSchemaInput, type JsonSchemaValidator, jsonSchemaInput } from "./tool/arguments/json-schema.ts";
 export { measureSchema, type SchemaCost } from "./tool/arguments/schema-cost.ts";
 export { computeArtifactKey, getArtifactHandle } from "./tool/artifacts/artifact.ts";
 export {
@@ -67,7 +84,7 @@ export {
   parseAnswerFormat,
 } from "./tool/definition/answer-format.ts";
 export { type FinalCall, finalCall, finalCallName } from "./tool/definition/final-call.ts";
-export { toModelTool } from "./tool/definition/model-tool.ts";
+export { toJsonSchema, toModelTool } from "./tool/definition/model-tool.ts";
 export { isStatelessTool, type ToolSpecParts, toolSpec } from "./tool/definition/tool.ts";
 export { toSnakeCase } from "./tool/definition/tool-name.ts";
 export {

@@ -29,7 +29,6 @@ export type { Clock, Schedule } from "./base/time.ts";
 export type { Log, LogLevel, Random, World } from "./base/world.ts";
 export type { RunStatus } from "./checkpoint/checkpoint.ts";
 export { type MemoryStore, type MemoryStoreOptions, memoryStore } from "./checkpoint/memory/memory-store.ts";
-export { memoryArtifacts } from "./checkpoint/memory/memory-thread.ts";
 export type {
   Notification,
   NotificationBase,
@@ -93,7 +92,6 @@ export {
   type StepOptions,
   type StepRuntime,
 } from "./define/node.ts";
-export { type CacheEntry, memoryCache, type NodeCache } from "./define/node-cache.ts";
 export type { GraphProblem } from "./define/problem.ts";
 export { type SubgraphBody, type SubgraphOptions, subgraph } from "./define/subgraph.ts";
 export {
@@ -107,12 +105,6 @@ export {
 } from "./define/tool-node.ts";
 export { type CheckOptions, checkGraph } from "./inspect/check/check-graph.ts";
 export type { GraphReport, GraphRule, GraphViolation } from "./inspect/check/report.ts";
-export {
-  type CreateThreadOptions,
-  createThread,
-  type UpdateThreadOptions,
-  updateThread,
-} from "./inspect/create-thread.ts";
 export { getHistory, type HistoryEntry, type HistoryOptions } from "./inspect/get-history.ts";
 export {
   type ClosedInterrupt,
@@ -121,30 +113,8 @@ export {
   type ThreadState,
 } from "./inspect/get-state.ts";
 export { type ListInterruptsOptions, listInterrupts, type WaitingInterrupt } from "./inspect/list-interrupts.ts";
-export {
-  type ListedNotification,
-  type ListNotificationsOptions,
-  listNotifications,
-  type RetryNotificationOptions,
-  retryNotification,
-  stopNotifications,
-} from "./inspect/list-notifications.ts";
-export {
-  countRuns,
-  countThreads,
-  getRun,
-  type ListedRun,
-  type ListedThread,
-  type ListRunsOptions,
-  type ListThreadsOptions,
-  listRuns,
-  listThreads,
-  type WithCursor,
-} from "./inspect/list-threads.ts";
-export { deleteThread } from "./inspect/move-thread.ts";
-export { type PruneOptions, type PruneReport, pruneThread } from "./inspect/prune-thread.ts";
+export type { WithCursor } from "./inspect/list-threads.ts";
 export { type StreamEventsOptions, streamEvents } from "./inspect/stream-events.ts";
-export { streamMessageText } from "./inspect/stream-message-text.ts";
 export { type LongTermStore, type LongTermStoreOptions, longTermStore } from "./long-term/long-term-store.ts";
 export type { Embed, LongTermVectors } from "./long-term/vectors.ts";
 export type { ModelCallPolicy, ModelFallback, ModelRetryPolicy, ModelTimeouts } from "./model/call-policy.ts";
@@ -152,13 +122,7 @@ export type { LanguageModel } from "./model/language-model.ts";
 export type * from "./model/message.ts";
 export type { FailedAttempt } from "./model/message.ts";
 export { getMessageText, listToolCalls } from "./model/message.ts";
-export {
-  type FileData,
-  type MessageFile,
-  maxFileBytes,
-  type NamedFile,
-  type UploadedFile,
-} from "./model/message-files.ts";
+export type { FileData, MessageFile, NamedFile, UploadedFile } from "./model/message-files.ts";
 export type {
   Model,
   ModelCallOptions,
@@ -193,25 +157,15 @@ export {
   type UserContent,
   userMessage,
 } from "./model/new-message.ts";
-export { estimateCost, type ModelPrice, type PricesInput, type PriceTable } from "./model/prices.ts";
-export { type AiSdkProviderTool, providerTool } from "./model/provider-tool.ts";
+export type { ModelPrice, PricesInput, PriceTable } from "./model/prices.ts";
 export type { ActError, ActProgress, ActReport, BulkOptions } from "./resume/acts/act.ts";
-export { type CancelRunsOptions, cancelRuns } from "./resume/acts/cancel-runs.ts";
-export { type ActThreadFilter, type DeleteThreadsOptions, deleteThreads } from "./resume/acts/delete-threads.ts";
-export { type ResumeRunsOptions, resumeRuns, retryRuns } from "./resume/acts/resume-runs.ts";
+export * as bulk from "./resume/acts/bulk.ts";
+export type { CancelRunsOptions } from "./resume/acts/cancel-runs.ts";
+export type { ActThreadFilter, DeleteThreadsOptions } from "./resume/acts/delete-threads.ts";
+export type { ResumeRunsOptions } from "./resume/acts/resume-runs.ts";
 export type { ActRunFilter } from "./resume/acts/run-list.ts";
 export { type CancelRunOptions, cancelRun } from "./resume/cancel-run.ts";
 export { type CheckRunsOptions, checkRuns, type RunCheck } from "./resume/check-runs.ts";
-export { deliver } from "./resume/deliver.ts";
-export type {
-  DeliveredMessages,
-  DeliveredRun,
-  DeliveredWork,
-  Delivery,
-  DeliveryBase,
-  DeliveryLimits,
-  DeliveryResult,
-} from "./resume/delivery/delivery.ts";
 export { type ConversationTypes, type EditOptions, editMessage } from "./resume/edit-message.ts";
 export { type Engine, type EngineOptions, engine } from "./resume/engine.ts";
 export { type ForkOptions, fork } from "./resume/fork.ts";
@@ -220,15 +174,6 @@ export { type PauseRunOptions, pauseRun } from "./resume/pause-run.ts";
 export { type RecoverOptions, recover } from "./resume/recover.ts";
 export type { RequestedRunResult, RequestRunOptions } from "./resume/request-run.ts";
 export { resume } from "./resume/resume.ts";
-export {
-  type ListSchedulesOptions,
-  listSchedules,
-  pauseSchedule,
-  removeSchedule,
-  resumeSchedule,
-  runScheduleNow,
-  type ScheduleCallOptions,
-} from "./resume/schedules/manage-schedules.ts";
 export type { RunSchedule } from "./resume/schedules/run-schedule.ts";
 export {
   type ScheduleCalendar,
@@ -236,6 +181,8 @@ export {
   type ScheduleThread,
   schedule,
 } from "./resume/schedules/schedule.ts";
+export type { ListSchedulesOptions, ScheduleCallOptions } from "./resume/schedules/schedules.ts";
+export * as schedules from "./resume/schedules/schedules.ts";
 export type { ServingOptions } from "./resume/serving.ts";
 export { type SteerOptions, steer } from "./resume/steer.ts";
 export { type NodeUpdate, type UpdateOptions, updateState } from "./resume/update-state.ts";
@@ -244,7 +191,6 @@ export type { EventView } from "./run/events/events.ts";
 export type { InspectedActor, Inspector } from "./run/events/inspection.ts";
 export type { OpenCallArgs, OpenMessage, OpenToolCall, OpenWork } from "./run/events/open-message.ts";
 export type { Relay, RelayFrame, RelayGap, RelaySnapshot } from "./run/events/relay.ts";
-export { memoryRelay } from "./run/events/relay-publisher.ts";
 export type { OpenInterrupt, RunEvent, RunEventBody, Transition, TransitionRecord } from "./run/events/run-event.ts";
 export type { Incompatibility } from "./run/migration/compatibility.ts";
 export { run } from "./run/run.ts";
@@ -271,8 +217,6 @@ export type { TextOptions } from "./run/session/text-stream.ts";
 export { type SubmittedRun, submit } from "./run/submit.ts";
 export { type Channel, type ChannelKind, type Overwrite, overwrite } from "./state/channel.ts";
 export * as channel from "./state/channels.ts";
-export type { ClassCodec } from "./state/class-codec.ts";
-export { type Codec, type CodecOptions, createCodec } from "./state/codec.ts";
 export type { StateShape, TypesOfShape } from "./state/definition.ts";
 export {
   type DefinedState,
@@ -283,8 +227,6 @@ export {
   type StateTypes,
   type UpdateOf,
 } from "./state/definition.ts";
-export { type JsonSchemaInput, type JsonSchemaValidator, jsonSchemaInput } from "./tool/arguments/json-schema.ts";
-export type { ArtifactStore } from "./tool/artifacts/artifact.ts";
 export type { ArtifactPage, ToolArtifacts } from "./tool/artifacts/artifact-access.ts";
 export type { ArtifactDraft, ArtifactRef } from "./tool/artifacts/artifact-draft.ts";
 export type { ResultLimits } from "./tool/artifacts/artifact-limits.ts";
@@ -293,7 +235,6 @@ export type { RedactionPolicy } from "./tool/artifacts/redaction-policy.ts";
 export type { OutputOptions, OutputStrategy } from "./tool/definition/answer-format.ts";
 export { type ClientFailure, clientAnswer } from "./tool/definition/client-tool.ts";
 export type { Generate, Generated, GenerateRequest } from "./tool/definition/generate.ts";
-export { toJsonSchema } from "./tool/definition/model-tool.ts";
 export { type OutputInput, type OutputSchema, outputSchema, type ReadOutput } from "./tool/definition/output-schema.ts";
 export type { ContextNeeds, InjectedOf, InjectMap, StateNeeds } from "./tool/definition/tool.ts";
 export {

@@ -1,4 +1,7 @@
-/** Entry `@statewright/core/inspect`: reads threads, graphs and tools, and moves threads between stores. */
+/**
+ * Entry `@statewright/core/inspect`: reads, changes, exports and deletes threads of a store without their graphs, and
+ * draws and describes graphs and tools. Readers that first programs use are in the main entry too.
+ */
 
 export type { ChangeRow, EffectSummaryRow } from "./checkpoint/superstep.ts";
 export { toMachineJson } from "./compile/machine-json.ts";
@@ -43,12 +46,14 @@ export {
 } from "./inspect/list-threads.ts";
 export {
   copyThread,
+  deleteThread,
   type ExportOptions,
   exportThread,
   type ImportOptions,
   importThread,
   streamThreadExport,
 } from "./inspect/move-thread.ts";
+export { type PruneOptions, type PruneReport, pruneThread } from "./inspect/prune-thread.ts";
 export { type BlameEntry, type BlameOptions, blame } from "./inspect/read/blame.ts";
 export {
   type AnswerDifference,
@@ -95,6 +100,7 @@ export { type StreamEventsOptions, streamEvents } from "./inspect/stream-events.
 export { streamMessageText } from "./inspect/stream-message-text.ts";
 export { toPublicEvent, toPublicState } from "./inspect/to-public-state.ts";
 export { type WatchStoreOptions, watchStore } from "./inspect/watch-store.ts";
+export { estimateCost } from "./model/prices.ts";
 export type { GuardResult } from "./run/kernel/kernel.ts";
 export type { DurableEventBody } from "./run/session/durable-event.ts";
 export { applyJsonPatch, type JsonPatchOp } from "./state/json-patch.ts";

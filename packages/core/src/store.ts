@@ -1,4 +1,4 @@
-/** Entry `@statewright/core/store`: rows, rules and types for authors of stores. */
+/** Entry `@statewright/core/store`: codecs, caches, relays and artifacts in memory, and rows, rules and types for authors of stores. */
 
 export type { ChannelRows } from "./checkpoint/channel-rows.ts";
 export type {
@@ -42,6 +42,7 @@ export {
   type OpenInterruptRow,
   processDied,
 } from "./checkpoint/journal.ts";
+export { memoryArtifacts } from "./checkpoint/memory/memory-thread.ts";
 export type {
   OutboxChange,
   OutboxClaim,
@@ -134,6 +135,7 @@ export {
   toStartTimerId,
 } from "./checkpoint/timer.ts";
 export type { Fault, VerifyReport } from "./checkpoint/verify-report.ts";
+export { type CacheEntry, memoryCache, type NodeCache } from "./define/node-cache.ts";
 export type {
   LongTermChange,
   LongTermLocation,
@@ -146,7 +148,9 @@ export type {
   RefreshResult,
 } from "./long-term/rows.ts";
 export * as longTermRules from "./long-term/rules.ts";
-export { plainCodec } from "./state/codec.ts";
+export { memoryRelay } from "./run/events/relay-publisher.ts";
+export type { ClassCodec } from "./state/class-codec.ts";
+export { type Codec, type CodecOptions, createCodec, plainCodec } from "./state/codec.ts";
 export { applyDelta, type Delta, type Patch } from "./state/delta.ts";
 export type {
   ArtifactFilter,

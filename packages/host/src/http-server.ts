@@ -33,8 +33,14 @@ export interface HttpServer {
   close(): Promise<void>;
 }
 
+/** Other end of the connection of a request. */
+export interface HttpPeer {
+  /** IP address; undefined when the connection is already closed. */
+  readonly address: string | undefined;
+}
+
 /** Handles a request. The signal of the request fires when the client disconnects before the response was sent. */
-export type HttpHandler = (request: Request) => Promise<Response>;
+export type HttpHandler = (request: Request, peer: HttpPeer) => Promise<Response>;
 
 /**
  * Starts an HTTP server. A request body is read only as far as the handler reads it. Throws `io` if the address
@@ -80,7 +86,8 @@ async function handleRequest(handler: HttpHandler, incoming: IncomingMessage, ou
     if (!outgoing.writableFinished) disconnect.abort();
   });
   const request = toRequest(incoming, disconnect.signal);
-  const response = request === undefined ? new Response(null, { status: 400 }) : await handler(request);
+  const peer: HttpPeer = { address: incoming.socket.remoteAddress };
+  const response = request === undefined ? new Response(null, { status: 400 }) : await handler(request, peer);
   if (disconnect.signal.aborted) {
     await response.body?.cancel();
     return;

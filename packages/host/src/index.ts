@@ -13,8 +13,9 @@ export {
 } from "./fetch-url.ts";
 export type { FileKind } from "./file-kind.ts";
 export { createGlobMatcher } from "./glob.ts";
+export { handleTermination } from "./handle-termination.ts";
 export { HostError, type HostErrorCode, type HostErrorDetails, isHostError } from "./host-error.ts";
-export { type HttpHandler, type HttpServer, type ServeHttpOptions, serveHttp } from "./http-server.ts";
+export { type HttpHandler, type HttpPeer, type HttpServer, type ServeHttpOptions, serveHttp } from "./http-server.ts";
 export { createLineReader, type LineReader } from "./line-reader.ts";
 export type { Listing, ListOptions } from "./list-folder.ts";
 export {

@@ -1,13 +1,11 @@
 /** JSON Schema validation by ajv, for tools from other processes and formats. */
+import { type JsonObject, type SchemaIssue, StatewrightError } from "@statewright/core";
 import {
-  type JsonObject,
   type JsonSchemaInput,
   type JsonSchemaValidator,
   jsonSchemaInput,
-  type SchemaIssue,
-  StatewrightError,
-} from "@statewright/core";
-import { measureSchema } from "@statewright/core/adapter";
+  measureSchema,
+} from "@statewright/core/adapter";
 import { Ajv, type ErrorObject, type Options, type ValidateFunction } from "ajv";
 import { Ajv2019 } from "ajv/dist/2019.js";
 import { Ajv2020 } from "ajv/dist/2020.js";

@@ -1,4 +1,5 @@
-import { type JsonObject, jsonSchemaInput } from "@statewright/core";
+import type { JsonObject } from "@statewright/core";
+import { jsonSchemaInput } from "@statewright/core/adapter";
 import { describe, expect, test } from "vitest";
 import { ajvValidator, isNestedDeeper, jsonSchema } from "../src/index.ts";
 

@@ -1,8 +1,8 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { defineTool, getMessageText, type Json, jsonSchemaInput, toolRegistry, type World } from "@statewright/core";
-import { toModelTool } from "@statewright/core/adapter";
+import { defineTool, getMessageText, type Json, toolRegistry, type World } from "@statewright/core";
+import { jsonSchemaInput, toModelTool } from "@statewright/core/adapter";
 import { runProcess } from "@statewright/host";
 import { virtualClock } from "@statewright/testing";
 import { afterAll, expect, test } from "vitest";

@@ -1,7 +1,6 @@
 import { copyFileSync } from "node:fs";
 import { join } from "node:path";
 import {
-  createThread,
   defineGraph,
   defineState,
   END,
@@ -11,11 +10,10 @@ import {
   run,
   START,
   submit,
-  updateThread,
   type World,
 } from "@statewright/core";
 import { systemWorld } from "@statewright/core/adapter";
-import { getSavedOutline } from "@statewright/core/inspect";
+import { createThread, getSavedOutline, updateThread } from "@statewright/core/inspect";
 import type { SqliteStore } from "@statewright/sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { change } from "./support/database-file.ts";

@@ -1,8 +1,8 @@
 /** E49: thread data is encrypted; changed, swapped or plain values are refused; keys rotate during writes. */
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
-import { deleteThread, memoryStore, pruneThread, type Store } from "@statewright/core";
-import { copyThread, exportThread, importThread } from "@statewright/core/inspect";
+import { memoryStore, type Store } from "@statewright/core";
+import { copyThread, deleteThread, exportThread, importThread, pruneThread } from "@statewright/core/inspect";
 import { type EncryptionKey, encryptStore, type SqliteStore } from "@statewright/sqlite";
 import { fillThread, readThreadSnapshot, storeConformance } from "@statewright/testing/conformance";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";

@@ -5,7 +5,6 @@ import {
   checkRuns,
   getHistory,
   getState,
-  listRuns,
   longTermStore,
   memoryStore,
   recover,
@@ -13,7 +12,7 @@ import {
   type Store,
   streamEvents,
 } from "@statewright/core";
-import { importThread } from "@statewright/core/inspect";
+import { importThread, listRuns } from "@statewright/core/inspect";
 import { virtualClock } from "@statewright/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { asks, breaks, calls, createEveryValue, dies, keeps, nests } from "./golden/graphs.ts";

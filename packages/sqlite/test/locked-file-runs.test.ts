@@ -1,7 +1,8 @@
 /** A run whose store refused all writes, including its pause: its row reads as running, and an engine continues it. */
 import { join } from "node:path";
-import { defineGraph, defineState, END, engine, listRuns, run, START } from "@statewright/core";
+import { defineGraph, defineState, END, engine, run, START } from "@statewright/core";
 import { systemWorld } from "@statewright/core/adapter";
+import { listRuns } from "@statewright/core/inspect";
 import { sqliteStore } from "@statewright/sqlite";
 import Database from "better-sqlite3";
 import { expect, test } from "vitest";

@@ -12,12 +12,12 @@ import {
   edit,
   getHistory,
   getState,
-  jsonSchemaInput,
   run,
   type Schema,
   START,
   toolNode,
 } from "@statewright/core";
+import { jsonSchemaInput } from "@statewright/core/adapter";
 import { sqliteStore } from "@statewright/sqlite";
 import { expect, onTestFinished, test } from "vitest";
 import { createFolder } from "./support/stores.ts";

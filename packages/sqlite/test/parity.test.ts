@@ -1,8 +1,8 @@
 /** The file store and the memory store get the same operations and must return equal results. */
 import { join } from "node:path";
 import process from "node:process";
-import { deleteThread, isStatewrightError, memoryStore, type RunStatus, type Store } from "@statewright/core";
-import { copyThread } from "@statewright/core/inspect";
+import { isStatewrightError, memoryStore, type RunStatus, type Store } from "@statewright/core";
+import { copyThread, deleteThread } from "@statewright/core/inspect";
 import type { Claim, ClaimRequest, Commit, SuperstepPage } from "@statewright/core/store";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";

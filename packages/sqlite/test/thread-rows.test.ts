@@ -1,7 +1,6 @@
 /** Complete threads in a file: a deleted thread leaves no rows, and a copied thread has the same rows. */
 import { join } from "node:path";
-import { deleteThread } from "@statewright/core";
-import { copyThread } from "@statewright/core/inspect";
+import { copyThread, deleteThread } from "@statewright/core/inspect";
 import { sqliteStore } from "@statewright/sqlite";
 import { fillThread } from "@statewright/testing/conformance";
 import { afterEach, beforeEach, expect, test } from "vitest";

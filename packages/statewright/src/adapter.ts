@@ -1,5 +1,16 @@
-/** Entry `statewright/adapter`: helpers for adapters of models, tools and formats, and event formats of other frameworks. */
+/** Entry `statewright/adapter`: adapters of models, tools, orchestrators and formats, and event formats of other frameworks. */
 
 export * from "@statewright/agent/dialects";
-export { listProviderCalls, listSources } from "@statewright/ai-sdk";
+export {
+  type AiModelOptions,
+  aiModel,
+  aiSdkModels,
+  listProviderCalls,
+  listSources,
+  loadModel,
+  type ModelRegistry,
+  modelRegistry,
+  type ProviderCall,
+  type ReplySource,
+} from "@statewright/ai-sdk";
 export * from "@statewright/core/adapter";

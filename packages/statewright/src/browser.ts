@@ -40,7 +40,6 @@ export {
   agentRoutes,
   agentTool,
   type ConversationGraphTypes,
-  genAiConventions,
   getAgentEnd,
   type HandoffFilter,
   type HandoffInfo,
@@ -55,29 +54,12 @@ export {
   memoryTools,
   modelNode,
   removeToolCalls,
-  type SpanAttributes,
-  type SpanStart,
   type SubAgentEnd,
-  sumUsage,
   type Team,
   type TeamMember,
   type TeamOptions,
   type TeamState,
-  type Traceable,
-  type TracedSpan,
-  type Tracer,
-  traceRun,
   turnCountIs,
 } from "@statewright/agent";
-export {
-  type AiModelOptions,
-  aiModel,
-  aiSdkModels,
-  loadModel,
-  type ModelRegistry,
-  modelRegistry,
-  type ProviderCall,
-  type ReplySource,
-} from "@statewright/ai-sdk";
 export * from "@statewright/core";
 export { createAgent, defineGraph, engine, recover, resume, run, team } from "./with-models.ts";

@@ -1,3 +1,7 @@
-/** Entry `statewright/inspect`: reads threads, graphs and tools, and moves threads between stores. */
+/**
+ * Entry `statewright/inspect`: reads, changes, exports and deletes threads of a store without their graphs, traces runs,
+ * and draws and describes graphs and tools.
+ */
 
+export * from "@statewright/agent/inspect";
 export * from "@statewright/core/inspect";

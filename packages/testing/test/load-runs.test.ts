@@ -1,14 +1,5 @@
-import {
-  channel,
-  createCodec,
-  defineGraph,
-  defineState,
-  END,
-  memoryStore,
-  resume,
-  run,
-  START,
-} from "@statewright/core";
+import { channel, defineGraph, defineState, END, memoryStore, resume, run, START } from "@statewright/core";
+import { createCodec } from "@statewright/core/store";
 import { loadRuns } from "@statewright/testing";
 import { expect, test } from "vitest";
 import * as z from "zod";

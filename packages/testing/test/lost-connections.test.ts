@@ -6,12 +6,12 @@ import {
   END,
   engine,
   getState,
-  listRuns,
   memoryStore,
   run,
   START,
   type Store,
 } from "@statewright/core";
+import { listRuns } from "@statewright/core/inspect";
 import { faults, virtualClock } from "@statewright/testing";
 import { expect, test } from "vitest";
 import * as z from "zod";

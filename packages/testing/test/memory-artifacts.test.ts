@@ -1,4 +1,4 @@
-import { memoryArtifacts } from "@statewright/core";
+import { memoryArtifacts } from "@statewright/core/store";
 import { artifactConformance } from "@statewright/testing/conformance";
 import { test } from "vitest";
 

@@ -1,4 +1,4 @@
-import { memoryCache } from "@statewright/core";
+import { memoryCache } from "@statewright/core/store";
 import { cacheConformance } from "@statewright/testing/conformance";
 import { describe, expect, test } from "vitest";
 

@@ -1,5 +1,6 @@
 /** Tool `ask_user`: asks a person a question. The run waits for the answer, which becomes the tool result. */
-import { type DefinedTool, defineTool, jsonSchemaInput } from "@statewright/core";
+import { type DefinedTool, defineTool } from "@statewright/core";
+import { jsonSchemaInput } from "@statewright/core/adapter";
 
 /** Arguments of `ask_user`. */
 export interface AskUserArgs {

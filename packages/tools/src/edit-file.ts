@@ -1,5 +1,6 @@
 /** Tool `edit_file`: replaces parts of a text file, all or none. */
-import { type DefinedTool, defineTool, jsonSchemaInput, ToolError } from "@statewright/core";
+import { type DefinedTool, defineTool, ToolError } from "@statewright/core";
+import { jsonSchemaInput } from "@statewright/core/adapter";
 import { workspace } from "@statewright/host";
 import { createTwoFilesPatch } from "diff";
 import { applyEdits, type Edit } from "./edits.ts";

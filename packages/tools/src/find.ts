@@ -1,6 +1,6 @@
 /** Tool `find`: finds files by a glob pattern. */
-import { type DefinedTool, defineTool, jsonSchemaInput } from "@statewright/core";
-import { systemWorld } from "@statewright/core/adapter";
+import { type DefinedTool, defineTool } from "@statewright/core";
+import { jsonSchemaInput, systemWorld } from "@statewright/core/adapter";
 import { createGlobMatcher, workspace } from "@statewright/host";
 import { updateEveryEntries } from "./list-files.ts";
 import { createPacedUpdates } from "./paced-updates.ts";

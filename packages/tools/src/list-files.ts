@@ -1,6 +1,6 @@
 /** Tool `list_files`: lists the content of a folder, without ignored files. */
-import { type DefinedTool, defineTool, jsonSchemaInput } from "@statewright/core";
-import { systemWorld } from "@statewright/core/adapter";
+import { type DefinedTool, defineTool } from "@statewright/core";
+import { jsonSchemaInput, systemWorld } from "@statewright/core/adapter";
 import { workspace } from "@statewright/host";
 import { createPacedUpdates } from "./paced-updates.ts";
 import { runOnHost } from "./to-tool-error.ts";

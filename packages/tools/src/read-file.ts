@@ -1,13 +1,6 @@
 /** Tool `read_file`: reads a page of a text with line numbers, or an image. */
-import {
-  type DefinedTool,
-  defineTool,
-  jsonSchemaInput,
-  ToolError,
-  type ToolOutput,
-  type ToolRuntime,
-} from "@statewright/core";
-import { systemWorld } from "@statewright/core/adapter";
+import { type DefinedTool, defineTool, ToolError, type ToolOutput, type ToolRuntime } from "@statewright/core";
+import { jsonSchemaInput, systemWorld } from "@statewright/core/adapter";
 import { type PageLine, type PageResult, type Workspace, workspace } from "@statewright/host";
 import { detectImageType } from "./image-type.ts";
 import { createPacedUpdates } from "./paced-updates.ts";

@@ -1,6 +1,6 @@
 /** Tool `search`: finds lines of files by a regular expression, with ripgrep or a built-in implementation. */
-import { type DefinedTool, defineTool, jsonSchemaInput, type World } from "@statewright/core";
-import { systemWorld } from "@statewright/core/adapter";
+import { type DefinedTool, defineTool, type World } from "@statewright/core";
+import { jsonSchemaInput, systemWorld } from "@statewright/core/adapter";
 import { createGlobMatcher, isHostError, type Workspace, workspace } from "@statewright/host";
 import { createPacedUpdates } from "./paced-updates.ts";
 import { searchWithRipgrep } from "./ripgrep.ts";

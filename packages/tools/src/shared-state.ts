@@ -1,5 +1,6 @@
 /** Tool `shared_state`: small named values shared between calls, runs and threads. */
-import { type DefinedTool, defineTool, type Json, jsonSchemaInput, ToolError } from "@statewright/core";
+import { type DefinedTool, defineTool, type Json, ToolError } from "@statewright/core";
+import { jsonSchemaInput } from "@statewright/core/adapter";
 
 /** Namespace of the shared values. */
 export interface SharedStateOptions {

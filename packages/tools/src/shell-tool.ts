@@ -3,14 +3,18 @@ import { join } from "node:path";
 import {
   type ArtifactDraft,
   isToolError,
-  type JsonSchemaInput,
-  jsonSchemaInput,
   ToolError,
   type ToolOutput,
   type ToolRuntime,
   type ToolSafety,
 } from "@statewright/core";
-import { checkChoice, listOptionNames, systemWorld } from "@statewright/core/adapter";
+import {
+  checkChoice,
+  type JsonSchemaInput,
+  jsonSchemaInput,
+  listOptionNames,
+  systemWorld,
+} from "@statewright/core/adapter";
 import { isHostError, type RunningProcess, startProcess, workspace } from "@statewright/host";
 import { OutputLog } from "./output-log.ts";
 import { createPacedUpdates } from "./paced-updates.ts";

@@ -1,5 +1,6 @@
 /** Tool `todo`: a todo list, written completely with each call, so that the conversation contains the list. */
-import { type DefinedTool, defineTool, jsonSchemaInput } from "@statewright/core";
+import { type DefinedTool, defineTool } from "@statewright/core";
+import { jsonSchemaInput } from "@statewright/core/adapter";
 
 /** Item of a todo list. */
 export interface TodoItem {

@@ -1,14 +1,7 @@
 /** Tool `web_fetch`: fetches a public web page as text, without access to private networks. */
 
-import {
-  type DefinedTool,
-  defineTool,
-  jsonSchemaInput,
-  ToolError,
-  type ToolOutput,
-  type World,
-} from "@statewright/core";
-import { checkOptions, listOptionNames, systemWorld } from "@statewright/core/adapter";
+import { type DefinedTool, defineTool, ToolError, type ToolOutput, type World } from "@statewright/core";
+import { checkOptions, jsonSchemaInput, listOptionNames, systemWorld } from "@statewright/core/adapter";
 import { type FetchOptions, type FetchResult, fetchUrl, isHostError } from "@statewright/host";
 import { extractHtmlText } from "./html-text.ts";
 import { createPacedUpdates } from "./paced-updates.ts";

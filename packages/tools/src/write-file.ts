@@ -1,5 +1,6 @@
 /** Tool `write_file`: writes a whole file. */
-import { type DefinedTool, defineTool, jsonSchemaInput } from "@statewright/core";
+import { type DefinedTool, defineTool } from "@statewright/core";
+import { jsonSchemaInput } from "@statewright/core/adapter";
 import { workspace } from "@statewright/host";
 import { getFileLock } from "./file-lock.ts";
 import { checkWriteToolOptions, createWriteReview, type WriteToolOptions } from "./protected-paths.ts";

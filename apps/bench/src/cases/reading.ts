@@ -10,8 +10,6 @@ import {
   END,
   getHistory,
   getState,
-  listRuns,
-  listThreads,
   type Message,
   route,
   run,
@@ -19,6 +17,7 @@ import {
   START,
   sqliteStore,
 } from "statewright";
+import { listRuns, listThreads } from "statewright/inspect";
 import * as z from "zod";
 import { type Case, type Contender, listDoublings, type Work } from "../case.ts";
 import { measureTime } from "../measure.ts";

@@ -8,7 +8,6 @@ import { createOpenAI } from "@ai-sdk/openai";
 import { type Chance, createChance, rejectInvalidTranscripts } from "@statewright/testing";
 import {
   type Agent,
-  aiModel,
   createAgent,
   defineTool,
   type ImageBlock,
@@ -24,6 +23,7 @@ import {
   ToolError,
   toolRegistry,
 } from "statewright";
+import { aiModel } from "statewright/adapter";
 import { confirmTools } from "statewright/middleware";
 import * as z from "zod";
 import type { WireConversation, WireServer } from "./wire-server.ts";

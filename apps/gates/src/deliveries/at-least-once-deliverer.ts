@@ -6,8 +6,8 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Delivery, type DeliveryResult, isStatewrightError } from "@statewright/core";
-import { systemWorld } from "@statewright/core/adapter";
+import { isStatewrightError } from "@statewright/core";
+import { type Delivery, type DeliveryResult, systemWorld } from "@statewright/core/adapter";
 import { sqliteStore } from "@statewright/sqlite";
 import { type Chance, createChance } from "@statewright/testing";
 import type { DelivererUnderTest, WorkerOptions } from "@statewright/testing/conformance";

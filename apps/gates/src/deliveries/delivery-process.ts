@@ -5,8 +5,7 @@
 import { join } from "node:path";
 import process from "node:process";
 import { createInterface } from "node:readline";
-import { type Delivery, type DeliveryResult, deliver } from "@statewright/core";
-import { systemWorld } from "@statewright/core/adapter";
+import { type Delivery, type DeliveryResult, deliver, systemWorld } from "@statewright/core/adapter";
 import { sqliteStore } from "@statewright/sqlite";
 import { createDelivererGraphs } from "@statewright/testing/conformance";
 import { storeFile, toOffsetClock } from "./worker.ts";

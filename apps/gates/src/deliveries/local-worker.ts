@@ -3,8 +3,8 @@
  * its lock stays, as that of a process that hangs; during a stop the calls wait.
  */
 import { join } from "node:path";
-import { type Delivery, type DeliveryResult, deliver, type Store } from "@statewright/core";
-import { systemWorld } from "@statewright/core/adapter";
+import type { Store } from "@statewright/core";
+import { type Delivery, type DeliveryResult, deliver, systemWorld } from "@statewright/core/adapter";
 import { type SqliteStore, sqliteStore } from "@statewright/sqlite";
 import { createDelivererGraphs, type WorkerOptions } from "@statewright/testing/conformance";
 import { storeFile, toOffsetClock, type Worker, WorkerLostError } from "./worker.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import type { Delivery, DeliveryResult } from "@statewright/core";
+import type { Delivery, DeliveryResult } from "@statewright/core/adapter";
 import type { WorkerOptions } from "@statewright/testing/conformance";
 import type { DeliveryReply } from "./delivery-process.ts";
 import { StoreFailedError, storeFile, type Worker, WorkerLostError } from "./worker.ts";

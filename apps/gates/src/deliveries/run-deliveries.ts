@@ -2,8 +2,7 @@
  * `deliveries`: random deliveries to three threads, by a simulated orchestrator that loses, doubles and reorders them
  * and whose workers die; every tenth seed has workers in processes that SIGKILL ends.
  */
-import type { DeliveryResult } from "@statewright/core";
-import { systemWorld } from "@statewright/core/adapter";
+import { type DeliveryResult, systemWorld } from "@statewright/core/adapter";
 import { type Chance, createChance } from "@statewright/testing";
 import { createDeliverer, type SimulatedDeliverer } from "./at-least-once-deliverer.ts";
 import { createLocalWorker } from "./local-worker.ts";

@@ -1,5 +1,5 @@
 /** Worker of a simulated orchestrator: one process, or a stand-in for one in this process. */
-import type { Delivery, DeliveryResult } from "@statewright/core";
+import type { Delivery, DeliveryResult } from "@statewright/core/adapter";
 import type { WorkerOptions } from "@statewright/testing/conformance";
 
 /** The worker died or was replaced: the delivery may have been done in part. */

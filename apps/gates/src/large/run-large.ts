@@ -7,8 +7,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { monitorEventLoopDelay } from "node:perf_hooks";
-import { channel, defineGraph, defineState, deleteThread, END, run, START, type Store } from "@statewright/core";
-import { importThread, streamThreadExport } from "@statewright/core/inspect";
+import { channel, defineGraph, defineState, END, run, START, type Store } from "@statewright/core";
+import { deleteThread, importThread, streamThreadExport } from "@statewright/core/inspect";
 import { sqliteStore } from "@statewright/sqlite";
 import * as z from "zod";
 

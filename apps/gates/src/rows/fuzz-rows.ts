@@ -8,16 +8,13 @@ import {
   defineGraph,
   defineState,
   defineTool,
-  deleteThread,
   END,
   fork,
   getHistory,
   getState,
   isStatewrightError,
   listInterrupts,
-  listRuns,
   memoryStore,
-  pruneThread,
   resume,
   run,
   START,
@@ -27,7 +24,7 @@ import {
   toolNode,
   updateState,
 } from "@statewright/core";
-import { copyThread, exportThread, importThread } from "@statewright/core/inspect";
+import { copyThread, deleteThread, exportThread, importThread, listRuns, pruneThread } from "@statewright/core/inspect";
 import type { ThreadExport } from "@statewright/core/store";
 import { createChance } from "@statewright/testing";
 import * as z from "zod";

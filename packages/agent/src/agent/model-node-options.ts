@@ -1,6 +1,5 @@
 /** Types of the options of model nodes. */
 import type {
-  AiSdkProviderTool,
   AnyModel,
   Middleware,
   ModelFallback,
@@ -13,6 +12,7 @@ import type {
   Tool,
   ToolRegistry,
 } from "@statewright/core";
+import type { AiSdkProviderTool } from "@statewright/core/adapter";
 import type { AgentToolChoice, PrepareStep } from "./prepare-step.ts";
 
 /** Options of `modelNode`, equal to the options of `createAgent` with the same names. */

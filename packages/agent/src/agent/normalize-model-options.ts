@@ -1,6 +1,6 @@
 /** Brings the model options of agents and model nodes into a single form. */
-import { type AnyModel, type ProviderTool, providerTool } from "@statewright/core";
-import { isAiSdkProviderTool, splitModels } from "@statewright/core/adapter";
+import type { AnyModel, ProviderTool } from "@statewright/core";
+import { isAiSdkProviderTool, providerTool, splitModels } from "@statewright/core/adapter";
 import type { AnyModelNodeOptions } from "./model-node-options.ts";
 
 /** Model options with a single model, and with provider tools of the same form. */

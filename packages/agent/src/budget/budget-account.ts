@@ -1,14 +1,7 @@
 /** Checks and records the spending of a run or thread in a ledger. */
-import {
-  estimateCost,
-  type FailedAttempt,
-  type Ledger,
-  type ModelHookRuntime,
-  type ModelRequest,
-  type ToolResult,
-  type Usage,
-} from "@statewright/core";
+import type { FailedAttempt, Ledger, ModelHookRuntime, ModelRequest, ToolResult, Usage } from "@statewright/core";
 import { type Prices, sumTokens } from "@statewright/core/adapter";
+import { estimateCost } from "@statewright/core/inspect";
 import type { BudgetAnswer, BudgetInterrupt } from "./budget-answer.ts";
 import type { ParsedBudgetOptions } from "./budget-options.ts";
 import {

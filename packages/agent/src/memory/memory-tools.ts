@@ -1,15 +1,14 @@
 /** Memory tools: the model remembers, recalls and forgets across conversations. */
 
+import { defineTool, type Injection, type InjectionSource, inject, type LongTerm, type Tool } from "@statewright/core";
 import {
-  defineTool,
-  type Injection,
-  type InjectionSource,
-  inject,
+  checkChoice,
+  checkCount,
+  checkOptions,
+  checkTime,
   jsonSchemaInput,
-  type LongTerm,
-  type Tool,
-} from "@statewright/core";
-import { checkChoice, checkCount, checkOptions, checkTime, listOptionNames } from "@statewright/core/adapter";
+  listOptionNames,
+} from "@statewright/core/adapter";
 import { findMemories, type MemorySearch } from "./find-memories.ts";
 import { checkNamespace, type MemoryNamespace, toMemory, toMemoryKey } from "./memory-namespace.ts";
 

@@ -5,14 +5,20 @@ import {
   type DefinedTool,
   defineTool,
   inject,
-  type JsonSchemaInput,
-  jsonSchemaInput,
   type Message,
   ToolError,
   type ToolInput,
   type ToolSpec,
 } from "@statewright/core";
-import { checkFunction, checkOptions, invalidOption, listOptionNames, toSnakeCase } from "@statewright/core/adapter";
+import {
+  checkFunction,
+  checkOptions,
+  invalidOption,
+  type JsonSchemaInput,
+  jsonSchemaInput,
+  listOptionNames,
+  toSnakeCase,
+} from "@statewright/core/adapter";
 import { checkMessages } from "../agent/agent-input.ts";
 
 /** Handoff between two agents, as seen by a filter. */

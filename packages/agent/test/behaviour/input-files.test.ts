@@ -1,5 +1,6 @@
 /** Inputs of an agent: text, files with text, and empty inputs. */
-import { type Message, maxFileBytes } from "@statewright/core";
+import type { Message } from "@statewright/core";
+import { maxFileBytes } from "@statewright/core/adapter";
 import { say, scriptedModel } from "@statewright/testing";
 import { describe, expect, test } from "vitest";
 import { type AgentInput, createAgent } from "../../src/index.ts";

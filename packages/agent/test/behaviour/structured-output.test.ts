@@ -7,7 +7,6 @@ import {
   END,
   getMessageText,
   isStatewrightError,
-  jsonSchemaInput,
   type Message,
   type Model,
   type ModelReply,
@@ -19,6 +18,7 @@ import {
   type ToolRegistry,
   toolRegistry,
 } from "@statewright/core";
+import { jsonSchemaInput } from "@statewright/core/adapter";
 import {
   call,
   failWith,

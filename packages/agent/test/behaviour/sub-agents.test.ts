@@ -1,5 +1,6 @@
 /** Agents as tools of agents: answers, recorded work, interrupts, limits and refusals. */
-import { agentTool, createAgent, sumUsage, turnCountIs } from "@statewright/agent";
+import { agentTool, createAgent, turnCountIs } from "@statewright/agent";
+import { sumUsage } from "@statewright/agent/inspect";
 import { budget, confirmTools, inputGuardrail, limitCalls, outputGuardrail } from "@statewright/agent/middleware";
 import {
   decide,

@@ -1,4 +1,5 @@
-import { createAgent, type SpanStart, type TracedSpan, traceRun } from "@statewright/agent";
+import { createAgent } from "@statewright/agent";
+import { type SpanStart, type TracedSpan, traceRun } from "@statewright/agent/inspect";
 import { confirmTools } from "@statewright/agent/middleware";
 import { memoryStore, StatewrightError } from "@statewright/core";
 import { call, failWith, type ScriptedEntry, say, scriptedModel } from "@statewright/testing";

@@ -3,13 +3,13 @@ import {
   defineContext,
   defineState,
   defineTool,
-  jsonSchemaInput,
   type Message,
   type Model,
   type RunEvent,
   type Tool,
   type ToolRegistry,
 } from "@statewright/core";
+import { jsonSchemaInput } from "@statewright/core/adapter";
 import { expect, expectTypeOf, test } from "vitest";
 import * as z from "zod";
 import { type AgentResult, type AgentRun, createAgent, hasToolCall, modelNode, turnCountIs } from "../../src/index.ts";

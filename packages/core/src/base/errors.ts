@@ -197,6 +197,32 @@ export function extendError(
   return extended;
 }
 
+/**
+ * Returns the error with each text of its message, its place and its details replaced, for surfaces with other ids than
+ * the store. The cause is unchanged.
+ */
+export function replaceErrorText(error: StatewrightError, replace: (text: string) => string): StatewrightError {
+  const known = errorParts.get(error);
+  const { what, next } = known ?? { what: error.message, next: "See the code of the error" };
+  const replaced = new StatewrightError(error.code, {
+    what: replace(what),
+    next: replace(next),
+    place: replaceTexts(error.place, replace) as ErrorPlace,
+    details: replaceTexts(error.details, replace),
+    cause: error.cause,
+  });
+  if (error.stack !== undefined) replaced.stack = replace(error.stack);
+  return replaced;
+}
+
+/** Replaces the texts of plain data; other objects are unchanged. */
+function replaceTexts(value: unknown, replace: (text: string) => string): unknown {
+  if (typeof value === "string") return replace(value);
+  if (Array.isArray(value)) return value.map((item) => replaceTexts(item, replace));
+  if (typeof value !== "object" || value === null || Object.getPrototypeOf(value) !== Object.prototype) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, replaceTexts(item, replace)]));
+}
+
 /** Returns true if a value is an Error. A proxy may throw on `instanceof`; such a value is no Error. */
 export function isError(value: unknown): value is Error {
   try {

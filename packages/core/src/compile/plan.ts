@@ -42,6 +42,11 @@ export interface Plan {
 /** Version of the encoding of control state and values; incremented for every incompatible change of the encoding. */
 export const checkpointFormat = 1;
 
+/** Returns the fingerprint of channels, nodes, edges and tools of a graph: equal shapes continue each other's runs. */
+export function getGraphShape(graph: GraphDefinition): string {
+  return getPlan(graph).shape;
+}
+
 /** Returns the checkpoint format of a shape; undefined for a shape without a format. */
 export function parseFormat(shape: string): number | undefined {
   const [, format] = /^(\d+):/.exec(shape) ?? [];

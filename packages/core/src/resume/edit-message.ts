@@ -5,7 +5,7 @@ import { checkId, createId } from "../base/ids.ts";
 import { invalidOption } from "../base/invalid-option.ts";
 import { isPlainObject } from "../base/json.ts";
 import { checkOptions, listOptionNames } from "../base/options.ts";
-import { systemWorld } from "../base/world.ts";
+import { systemWorld, type World } from "../base/world.ts";
 import type { CheckpointRow } from "../checkpoint/checkpoint.ts";
 import { parseDelta, restoreState } from "../checkpoint/codec/saved-state.ts";
 import type { Store } from "../checkpoint/store.ts";
@@ -20,7 +20,7 @@ import {
   checkWorldOption,
   resumeOptionNames,
 } from "../run/session/options/check-run-options.ts";
-import type { ResumeOptions, RunOf } from "../run/session/options/options.ts";
+import type { BranchName, ResumeOptions, RunOf } from "../run/session/options/options.ts";
 import { type Codec, plainCodec } from "../state/codec.ts";
 import type { Delta } from "../state/delta.ts";
 import { fork } from "./fork.ts";
@@ -58,6 +58,27 @@ export async function editMessage<Types extends ConversationTypes>(
   checkStoreOption("editMessage", options.store ?? null);
   checkCodecOption("editMessage", options.codec);
   checkWorldOption("editMessage", options.world);
+  const branch = await forkEditedMessage(graph, options);
+  const { message: _, name: __, ...rest } = options;
+  return resume(graph, { ...rest, branch } as ResumeOptions<Types>);
+}
+
+/** Options of {@link forkEditedMessage}. */
+interface ForkEditOptions {
+  readonly store: Store;
+  readonly thread: string;
+  readonly branch?: string | undefined;
+  readonly message: Message;
+  readonly name?: string | undefined;
+  readonly world?: World | undefined;
+  readonly codec?: Codec | undefined;
+}
+
+/** Creates the branch of `editMessage`, and resumes nothing. Returns its name. Throws the errors of `editMessage`. */
+export async function forkEditedMessage<Types extends ConversationTypes>(
+  graph: Graph<Types>,
+  options: ForkEditOptions,
+): Promise<BranchName<Types["nodes"]>> {
   const { message, name, ...rest } = options;
   if (!isPlainObject(message))
     throw invalidOption({ where: "editMessage", option: "message", expected: "a message", got: message });
@@ -69,7 +90,7 @@ export async function editMessage<Types extends ConversationTypes>(
   const edited = { ...message, id: toBranchPrefix(newBranch) + removeBranchPrefix(message.id, written.branch) };
   const channels = restoreState(graph.state.channels, codec, await store.state(thread, written.id));
   const messages = replaceMessage(channels["messages"] as readonly Message[], message.id, edited);
-  const branch = await fork(graph, {
+  return await fork(graph, {
     store,
     thread,
     at: written.id,
@@ -78,7 +99,6 @@ export async function editMessage<Types extends ConversationTypes>(
     world,
     codec,
   });
-  return resume(graph, { ...rest, branch } as ResumeOptions<Types>);
 }
 
 /** Finds the first checkpoint that wrote a message with this id. */

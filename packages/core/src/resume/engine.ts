@@ -76,15 +76,27 @@ const names = [
 ];
 
 const optionsOfEngines = new WeakMap<Engine, EngineOptions>();
+const statesOfEngines = new WeakMap<Engine, () => EngineState>();
+
+/** Returns the state of an engine: a server that is ready has an engine that serves. Throws `invalid_option`. */
+export function getEngineState(engine: Engine): EngineState {
+  const getState = statesOfEngines.get(engine);
+  if (getState !== undefined) return getState();
+  throw createForeignEngineError("getEngineState", engine);
+}
 
 /** Returns the options of an engine, for servers that show its graphs and read its store. Throws `invalid_option`. */
 export function getEngineOptions(engine: Engine): EngineOptions {
   const options = optionsOfEngines.get(engine);
   if (options !== undefined) return options;
-  throw invalidOption({
-    where: "getEngineOptions",
+  throw createForeignEngineError("getEngineOptions", engine);
+}
+
+function createForeignEngineError(where: string, got: unknown): StatewrightError {
+  return invalidOption({
+    where,
     expected: "an engine of this copy of Statewright",
-    got: engine,
+    got,
     fix: "Pass the result of engine()",
   });
 }
@@ -154,6 +166,7 @@ export function engine(options: EngineOptions): Engine {
     },
   };
   optionsOfEngines.set(created, options);
+  statesOfEngines.set(created, () => state);
   return created;
 }
 

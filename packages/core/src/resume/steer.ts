@@ -28,6 +28,11 @@ export interface SteerOptions {
   readonly input: InboxInput;
   /** `steer` (default) delivers at the next boundary, `followUp` when the run would otherwise end. */
   readonly kind?: ConversationMessageKind;
+  /**
+   * Id of the inbox message. A repeated call with the id of a message that waits, or that an unfinished run has
+   * received, adds nothing. Default: a random id.
+   */
+  readonly id?: string;
   /** Clock, random source and log. Default: the system world. */
   readonly world?: World;
   /** Codec of values other than plain data, as in the run. Default: plain data and built-in types. */
@@ -40,6 +45,7 @@ const names = listOptionNames<SteerOptions>({
   branch: true,
   input: true,
   kind: true,
+  id: true,
   world: true,
   codec: true,
 });
@@ -54,10 +60,11 @@ const names = listOptionNames<SteerOptions>({
 export async function steer<Types extends GraphTypes>(graph: Graph<Types>, options: SteerOptions): Promise<void> {
   checkGraphOption("steer", graph);
   checkOptions("steer", options, names);
-  const { store, branch, input, kind = "steer" } = options;
+  const { store, branch, input, kind = "steer", id } = options;
   checkStoreOption("steer", store ?? null);
   checkWorldOption("steer", options.world);
   if (branch !== undefined) checkId("branch", branch);
+  if (id !== undefined) checkId("message", id);
   checkCodecOption("steer", options.codec);
   checkChoice("steer", { kind }, ["steer", "followUp"]);
   const thread = checkId("thread", options.thread);
@@ -68,5 +75,6 @@ export async function steer<Types extends GraphTypes>(graph: Graph<Types>, optio
   await postMessages({ store, codec: getCodec(options), thread, branch }, world, {
     kind,
     messages: toMessages(input, world),
+    ...(id === undefined ? {} : { id }),
   });
 }

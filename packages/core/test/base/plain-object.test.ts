@@ -4,9 +4,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
+import { toJsonSchema } from "../../src/adapter.ts";
 import { createBooleanOrSchema, createPlainObjectSchema } from "../../src/base/plain-object-schema.ts";
 import { parseWith, type Schema } from "../../src/base/schema.ts";
-import { toJsonSchema } from "../../src/index.ts";
 
 const own: Schema = createBooleanOrSchema(
   createPlainObjectSchema({ approved: "boolean" }, { reason: "string", args: "object", extra: "anything" }),

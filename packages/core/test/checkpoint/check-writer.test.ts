@@ -6,7 +6,6 @@ import {
   fork,
   getHistory,
   getState,
-  listRuns,
   memoryStore,
   resume,
   run,
@@ -15,6 +14,7 @@ import {
   subgraph,
   updateState,
 } from "@statewright/core";
+import { listRuns } from "@statewright/core/inspect";
 import { expect, test } from "vitest";
 import * as z from "zod";
 

@@ -2,13 +2,13 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
-  createCodec,
   type LongTermFilter,
   type LongTermPut,
   type LongTermSearch,
   longTermStore,
   memoryStore,
 } from "../../src/index.ts";
+import { createCodec } from "../../src/store.ts";
 import { getFailure } from "../support/failure.ts";
 import { createVirtualWorld } from "../support/virtual-world.ts";
 

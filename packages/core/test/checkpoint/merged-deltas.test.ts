@@ -3,8 +3,7 @@ import { describe, expect, test } from "vitest";
 import { mergeDeltas } from "../../src/checkpoint/codec/merge-deltas.ts";
 import { encodeDelta, parseDelta } from "../../src/checkpoint/codec/saved-state.ts";
 import type { PrunedDelta } from "../../src/checkpoint/export/thread-export.ts";
-import { createCodec } from "../../src/index.ts";
-import { applyDelta, type Delta, plainCodec } from "../../src/store.ts";
+import { applyDelta, createCodec, type Delta, plainCodec } from "../../src/store.ts";
 
 const value = fc.oneof(fc.integer(), fc.string({ maxLength: 3 }), fc.constant(null), fc.date({ noInvalidDate: true }));
 const items = fc.array(value, { maxLength: 3 });

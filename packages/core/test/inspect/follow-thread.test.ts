@@ -4,7 +4,6 @@ import * as z from "zod";
 import {
   defineTool,
   inject,
-  memoryRelay,
   memoryStore,
   type Relay,
   type RelayFrame,
@@ -13,9 +12,10 @@ import {
   run,
   type Store,
   streamEvents,
-  streamMessageText,
 } from "../../src/index.ts";
+import { streamMessageText } from "../../src/inspect.ts";
 import { isDurable } from "../../src/run/events/event-queue.ts";
+import { memoryRelay } from "../../src/store.ts";
 import { createAskingGraph, createUserInput } from "../support/acting-model.ts";
 import { createDeferred, getFailure } from "../support/failure.ts";
 import { createMessageView } from "../support/message-view.ts";

@@ -6,13 +6,13 @@ import {
   fork,
   getHistory,
   getState,
-  listRuns,
   memoryStore,
   resume,
   run,
   START,
   type Store,
 } from "@statewright/core";
+import { listRuns } from "@statewright/core/inspect";
 import { expect, test } from "vitest";
 import * as z from "zod";
 

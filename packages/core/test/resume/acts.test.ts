@@ -3,27 +3,22 @@ import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import {
   type ActProgress,
-  cancelRuns,
+  bulk,
   channel,
-  createThread,
   defineGraph,
   defineState,
-  deleteThreads,
   END,
   getState,
-  listRuns,
-  listThreads,
   type MemoryStore,
   memoryStore,
   resume,
-  resumeRuns,
-  retryRuns,
   run,
   START,
   StatewrightError,
   type Store,
   submit,
 } from "../../src/index.ts";
+import { createThread, listRuns, listThreads } from "../../src/inspect.ts";
 import { getFailure, ignoreResult } from "../support/failure.ts";
 import { createVirtualWorld, type VirtualWorld } from "../support/virtual-world.ts";
 
@@ -92,20 +87,23 @@ describe("an act on many runs", () => {
     const counted = starts.length;
     const options = { store, world, graphs: [graph], filter: {}, dryRun: true };
     const empty = { done: 0, skipped: 0, failed: 0, isComplete: false, errors: [] };
-    expect(await retryRuns(options)).toEqual({ matched: 2, ...empty });
-    expect(await resumeRuns(options)).toEqual({ matched: 2, ...empty });
-    expect(await deleteThreads(store, { filter: { search: "fail" }, dryRun: true })).toEqual({ matched: 2, ...empty });
+    expect(await bulk.retryRuns(options)).toEqual({ matched: 2, ...empty });
+    expect(await bulk.resumeRuns(options)).toEqual({ matched: 2, ...empty });
+    expect(await bulk.deleteThreads(store, { filter: { search: "fail" }, dryRun: true })).toEqual({
+      matched: 2,
+      ...empty,
+    });
     expect([await listStatuses(store), starts.length]).toEqual([before, counted]);
   });
 
-  test("resumeRuns continues paused and crashed runs of its filter, and no others [Y33]", async () => {
+  test("bulk.resumeRuns continues paused and crashed runs of its filter, and no others [Y33]", async () => {
     const { store, world, graph, control } = await createFixture(["fail1", "pause1", "hang1", "pause2", "ok"]);
     control.isBroken = false;
-    const report = await resumeRuns({ store, world, graphs: [graph], filter: { thread: "pause2" } });
+    const report = await bulk.resumeRuns({ store, world, graphs: [graph], filter: { thread: "pause2" } });
     expect(report).toMatchObject({ matched: 1, done: 1, isComplete: true, errors: [] });
     const progress: ActProgress[] = [];
     const onProgress = (each: ActProgress) => void progress.push(each);
-    expect(await resumeRuns({ store, world, graphs: [graph], filter: {}, onProgress })).toMatchObject({
+    expect(await bulk.resumeRuns({ store, world, graphs: [graph], filter: {}, onProgress })).toMatchObject({
       matched: 2,
       done: 2,
       failed: 0,
@@ -114,16 +112,16 @@ describe("an act on many runs", () => {
     expect(await listStatuses(store)).toEqual(["fail1 failed", "hang1 done", "ok done", "pause1 done", "pause2 done"]);
   });
 
-  test("retryRuns continues failed runs with their finished work, and reports those that fail again [Y33]", async () => {
+  test("bulk.retryRuns continues failed runs with their finished work, and reports those that fail again [Y33]", async () => {
     const { store, world, graph, control } = await createFixture(["fail1", "fail2", "fail3", "pause1"]);
     control.isBroken = true;
-    const again = await retryRuns({ store, world, graphs: [graph], filter: { thread: "fail2" } });
+    const again = await bulk.retryRuns({ store, world, graphs: [graph], filter: { thread: "fail2" } });
     expect(again).toMatchObject({ matched: 1, done: 0, failed: 1 });
     expect(again.errors.map(({ thread, error }) => [thread, error instanceof Error && error.message])).toEqual([
       ["fail2", expect.stringContaining("fail2 failed")],
     ]);
     control.isBroken = false;
-    expect(await retryRuns({ store, world, graphs: [graph], filter: {}, concurrency: 2 })).toMatchObject({
+    expect(await bulk.retryRuns({ store, world, graphs: [graph], filter: {}, concurrency: 2 })).toMatchObject({
       matched: 3,
       done: 3,
       errors: [],
@@ -137,7 +135,7 @@ describe("an act on many runs", () => {
     control.isBroken = false;
     const other = store.peer();
     let second: Promise<unknown> | undefined;
-    const report = await retryRuns({
+    const report = await bulk.retryRuns({
       ...{ store: { ...store, runs: readAfterSecond }, world, graphs: [graph], filter: {}, concurrency: 1 },
       onProgress: () => {
         second ??= resume(graph, { store: other, world, thread: "fail1" }).result;
@@ -152,15 +150,15 @@ describe("an act on many runs", () => {
     expect(control.starts).toHaveLength(4);
   });
 
-  test("cancelRuns cancels queued runs, runs at rest and runs at work, and failed ones only by their status [Y33]", async () => {
+  test("bulk.cancelRuns cancels queued runs, runs at rest and runs at work, and failed ones only by their status [Y33]", async () => {
     const { store, world, graph, control } = await createFixture(["fail1", "pause1", "hang1", "ok"]);
     await submit(graph, { store, world, thread: "queued", input: { how: "queued" } });
     const working = run(graph, { store, world, thread: "working", input: { how: "hang" } });
     await world.waitUntilIdle();
     const starts = control.starts.length;
     const options = { world, reason: "the tenant left", by: "ann" };
-    expect(await cancelRuns(store, { filter: {}, dryRun: true })).toMatchObject({ matched: 4, done: 0 });
-    expect(await cancelRuns(store, { filter: {}, ...options })).toMatchObject({ matched: 4, done: 4, errors: [] });
+    expect(await bulk.cancelRuns(store, { filter: {}, dryRun: true })).toMatchObject({ matched: 4, done: 0 });
+    expect(await bulk.cancelRuns(store, { filter: {}, ...options })).toMatchObject({ matched: 4, done: 4, errors: [] });
     expect(await working.result).toMatchObject({ status: "cancelled", reason: "the tenant left" });
     expect(await listStatuses(store)).toEqual([
       "fail1 failed",
@@ -170,8 +168,8 @@ describe("an act on many runs", () => {
       "queued cancelled",
       "working cancelled",
     ]);
-    expect(await cancelRuns(store, { filter: { status: "failed" }, ...options })).toMatchObject({ done: 1 });
-    expect(await cancelRuns(store, { filter: {}, ...options })).toMatchObject({
+    expect(await bulk.cancelRuns(store, { filter: { status: "failed" }, ...options })).toMatchObject({ done: 1 });
+    expect(await bulk.cancelRuns(store, { filter: {}, ...options })).toMatchObject({
       matched: 0,
       done: 0,
       isComplete: true,
@@ -179,10 +177,10 @@ describe("an act on many runs", () => {
     expect(control.starts).toHaveLength(starts);
   });
 
-  test("a run that ends before cancelRuns reaches it is skipped [Y33]", async () => {
+  test("a run that ends before bulk.cancelRuns reaches it is skipped [Y33]", async () => {
     const { store, world, graph, control } = await createFixture(["pause1", "pause2"]);
     control.isBroken = false;
-    const report = await cancelRuns(
+    const report = await bulk.cancelRuns(
       {
         ...store,
         request: async (write) => {
@@ -206,7 +204,7 @@ describe("an act on many runs", () => {
       .edges({ [START]: "only", only: END });
     await getFailure(run(other, { store, world, thread: "other" }).result, "node_failed");
     control.isBroken = false;
-    const { done, failed, errors } = await retryRuns({ store, world, graphs: [graph], filter: {} });
+    const { done, failed, errors } = await bulk.retryRuns({ store, world, graphs: [graph], filter: {} });
     expect([done, failed]).toEqual([1, 1]);
     expect(errors).toMatchObject([{ thread: "other", error: { code: "invalid_option" } }]);
   });
@@ -215,7 +213,7 @@ describe("an act on many runs", () => {
     const words = Array.from({ length: 120 }, (_, nth) => `fail${nth}`);
     const { store, world, graph, control } = await createFixture(words);
     let late: Promise<unknown> | undefined;
-    const report = await retryRuns({
+    const report = await bulk.retryRuns({
       ...{ store, world, graphs: [graph], filter: {} },
       onProgress: () => {
         late ??= run(graph, { store, world, thread: "late", input: { how: "fail-late" } }).result.catch(ignore);
@@ -232,7 +230,7 @@ describe("an act on many runs", () => {
     control.starts.length = 0;
     const controller = new AbortController();
     let last: ActProgress | undefined;
-    const stopped = await retryRuns({
+    const stopped = await bulk.retryRuns({
       ...{ store, world, graphs: [graph], filter: {}, concurrency: 3, signal: controller.signal },
       onProgress: (progress) => {
         last = progress;
@@ -240,7 +238,7 @@ describe("an act on many runs", () => {
       },
     });
     expect(stopped.isComplete).toBe(false);
-    const rest = await retryRuns({ store, world, graphs: [graph], filter: {}, cursor: last?.cursor ?? "" });
+    const rest = await bulk.retryRuns({ store, world, graphs: [graph], filter: {}, cursor: last?.cursor ?? "" });
     expect([stopped.failed + rest.failed, rest.isComplete]).toEqual([25, true]);
     expect([...control.starts].sort()).toEqual([...words].sort());
   });
@@ -250,7 +248,7 @@ describe("an act on many runs", () => {
     const { store, world, graph, control } = await createFixture(words);
     control.isBroken = false;
     control.starts.length = 0;
-    expect(await retryRuns({ store, world, graphs: [graph], filter: {}, concurrency: 5 })).toMatchObject({
+    expect(await bulk.retryRuns({ store, world, graphs: [graph], filter: {}, concurrency: 5 })).toMatchObject({
       matched: 230,
       done: 230,
       isComplete: true,
@@ -258,7 +256,7 @@ describe("an act on many runs", () => {
     expect([new Set(control.starts).size, control.starts.length, control.mostActive]).toEqual([230, 230, 5]);
   });
 
-  test("deleteThreads deletes the threads of its filter, and keeps one that changes meanwhile [Y33]", async () => {
+  test("bulk.deleteThreads deletes the threads of its filter, and keeps one that changes meanwhile [Y33]", async () => {
     const store = memoryStore();
     const world = createVirtualWorld();
     const { graph } = createOrders(world);
@@ -266,7 +264,7 @@ describe("an act on many runs", () => {
       for (let nth = 0; nth < 3; nth++) await createThread(store, { thread: `${tenant}${nth}`, tenant, world });
     await world.advance(1_000);
     let isFirst = true;
-    const report = await deleteThreads(store, {
+    const report = await bulk.deleteThreads(store, {
       filter: { tenant: "acme" },
       concurrency: 1,
       onProgress: () => {
@@ -284,22 +282,25 @@ describe("an act on many runs", () => {
   test("an unknown status, option or cursor of an act is refused [Y33]", async () => {
     const store = memoryStore();
     const refuse = async (options: object, word: string): Promise<void> => {
-      const error = await getFailure(retryRuns({ store, graphs: [], filter: {}, ...options }), "invalid_option");
+      const error = await getFailure(bulk.retryRuns({ store, graphs: [], filter: {}, ...options }), "invalid_option");
       expect(error.message).toContain(word);
     };
     await refuse(
       { filter: { status: "done" } },
-      'retryRuns.filter: `status` must be "failed" or "parked", got "done".',
+      'bulk.retryRuns.filter: `status` must be "failed" or "parked", got "done".',
     );
-    await refuse({ filter: { status: "active" } }, 'retryRuns.filter: `status` must be a run status, got "active".');
+    await refuse(
+      { filter: { status: "active" } },
+      'bulk.retryRuns.filter: `status` must be a run status, got "active".',
+    );
     await refuse({ filter: { limit: 3 } }, "limit");
     await refuse({ filter: undefined }, "filter");
     await refuse({ cursor: "x" }, "cursor");
     await refuse({ concurrency: 0 }, "concurrency");
     await refuse({ limit: 3 }, "limit");
-    expect((await getFailure(deleteThreads(store, { filter: {}, cursor: "x" }), "invalid_option")).message).toContain(
-      "cursor",
-    );
+    expect(
+      (await getFailure(bulk.deleteThreads(store, { filter: {}, cursor: "x" }), "invalid_option")).message,
+    ).toContain("cursor");
   });
 
   test("a filter with an undefined value is refused, and does not match the rows of all values [Y33]", async () => {
@@ -307,10 +308,10 @@ describe("an act on many runs", () => {
     await submit(graph, { store, world, thread: "t", tenant: "acme", input: { how: "ok" } });
     const filter = { tenant: undefined } as object;
     for (const act of [
-      cancelRuns(store, { filter }),
-      resumeRuns({ store, graphs: [graph], filter }),
-      retryRuns({ store, graphs: [graph], filter }),
-      deleteThreads(store, { filter }),
+      bulk.cancelRuns(store, { filter }),
+      bulk.resumeRuns({ store, graphs: [graph], filter }),
+      bulk.retryRuns({ store, graphs: [graph], filter }),
+      bulk.deleteThreads(store, { filter }),
     ])
       expect((await getFailure(act, "invalid_option")).message).toContain(
         "filter: `tenant` must be a value, got undefined. Pass the value, or remove the option",
@@ -318,9 +319,11 @@ describe("an act on many runs", () => {
     expect((await listRuns(store)).map(({ status }) => status)).toEqual(["queued"]);
   });
 
-  test("a store in place of the options of resumeRuns is refused with the call to write [Y33]", async () => {
-    const error = await getFailure(resumeRuns(memoryStore() as never), "invalid_option");
-    expect(error.message).toContain("expected options with a store, got a store. Write resumeRuns({ store, graphs, ");
+  test("a store in place of the options of bulk.resumeRuns is refused with the call to write [Y33]", async () => {
+    const error = await getFailure(bulk.resumeRuns(memoryStore() as never), "invalid_option");
+    expect(error.message).toContain(
+      "expected options with a store, got a store. Write bulk.resumeRuns({ store, graphs, ",
+    );
   });
 
   test("an error of the store that ends by itself stops the act with that error [Y33]", async () => {
@@ -332,7 +335,7 @@ describe("an act on many runs", () => {
           new StatewrightError("store_unreachable", { what: "no connection", next: "Wait for the server" }),
         ),
     };
-    await getFailure(deleteThreads(failing, { filter: {} }), "store_unreachable");
+    await getFailure(bulk.deleteThreads(failing, { filter: {} }), "store_unreachable");
     expect(await listStatuses(store)).toHaveLength(2);
   });
 });

@@ -1,8 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type ClassCodec, createCodec } from "../../src/index.ts";
-import { plainCodec } from "../../src/store.ts";
+import { type ClassCodec, createCodec, plainCodec } from "../../src/store.ts";
 import { getFailure } from "../support/failure.ts";
 
 const encodeAndDecode = (value: unknown): unknown => plainCodec.decode(plainCodec.encode(value, "the test"));

@@ -3,7 +3,6 @@ import fc from "fast-check";
 import * as z from "zod";
 import {
   channel,
-  createCodec,
   defineGraph,
   defineState,
   END,
@@ -16,6 +15,7 @@ import {
   START,
   type Store,
 } from "../../src/index.ts";
+import { createCodec } from "../../src/store.ts";
 
 /** Amount of money: a class with a codec. */
 export class Money {

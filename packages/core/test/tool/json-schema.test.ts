@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { toModelTool } from "../../src/adapter.ts";
-import { defineTool, isStatewrightError, jsonSchemaInput } from "../../src/index.ts";
+import { jsonSchemaInput, toModelTool } from "../../src/adapter.ts";
+import { defineTool, isStatewrightError } from "../../src/index.ts";
 import { call, getAnswerText, listToolAnswers, runToolLoop } from "../support/tool-loop.ts";
 
 function listIssues(schema: object, value: unknown): readonly string[] {

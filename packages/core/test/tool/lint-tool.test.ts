@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { defineTool, jsonSchemaInput, type ToolInput } from "../../src/index.ts";
+import { jsonSchemaInput } from "../../src/adapter.ts";
+import { defineTool, type ToolInput } from "../../src/index.ts";
 import { lintTool } from "../../src/inspect.ts";
 
 const good = "Search files by glob pattern (e.g., **/*.ts for all TypeScript files)";

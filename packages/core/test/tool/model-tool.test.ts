@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { toModelTool } from "../../src/adapter.ts";
-import { defineContext, defineTool, toJsonSchema } from "../../src/index.ts";
+import { toJsonSchema, toModelTool } from "../../src/adapter.ts";
+import { defineContext, defineTool } from "../../src/index.ts";
 import { hasNoArguments, parseArgs } from "../../src/tool/arguments/parse-args.ts";
 
 const Shop = defineContext({ customer: z.string() });

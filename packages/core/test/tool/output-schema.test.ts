@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { finalCall } from "../../src/adapter.ts";
-import { jsonSchemaInput, outputSchema } from "../../src/index.ts";
+import { finalCall, jsonSchemaInput } from "../../src/adapter.ts";
+import { outputSchema } from "../../src/index.ts";
 
 describe("output schema", () => {
   test("an output schema is shown to the model as an object without additional properties at every depth", () => {

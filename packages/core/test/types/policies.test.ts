@@ -11,7 +11,6 @@ import {
   fanOut,
   goto,
   inputNode,
-  memoryCache,
   memoryStore,
   type NodeRuntime,
   resume,
@@ -20,6 +19,7 @@ import {
   type StatewrightError,
   send,
 } from "../../src/index.ts";
+import { memoryCache } from "../../src/store.ts";
 
 const Orders = defineState({ files: z.array(z.string()).default([]), log: channel.list(z.string()) });
 const Shop = defineContext({ customer: z.string() });

@@ -40,9 +40,12 @@ export function isRunning(pid: number): boolean {
   return running().some((found) => found.pid === pid);
 }
 
-/** Polls until the condition is true; the test timeout ends a condition that never becomes true. */
+/**
+ * Polls until the condition is true; the test timeout ends a condition that never becomes true. Between two polls the
+ * processor is free for the processes that the condition is about.
+ */
 export async function waitUntil(isSo: () => boolean): Promise<void> {
-  while (!isSo()) await new Promise((next) => setImmediate(next));
+  while (!isSo()) await new Promise((next) => setTimeout(next, 3));
 }
 
 /** A world with a clock that only the test advances. */

@@ -15,7 +15,7 @@ import {
   type Progress,
 } from "@modelcontextprotocol/client";
 import { StatewrightError, type Usage, type World } from "@statewright/core";
-import { escapeControlChars } from "@statewright/core/adapter";
+import { escapeControlChars, packageVersion } from "@statewright/core/adapter";
 import { isHostError } from "@statewright/host";
 import { truncateText } from "./call-error.ts";
 import { type AnsweredElicitation, type McpElicitation, toElicitation, toElicitResult } from "./elicitation.ts";
@@ -206,7 +206,7 @@ function createClient(options: SessionOptions, calls: ActiveCalls): Client {
     ...(roots === undefined ? {} : { roots: {} }),
   };
   const client = new Client(
-    { name: "statewright", version: "0.1.0" },
+    { name: "statewright", version: packageVersion },
     {
       capabilities,
       // Skip the SDK's validation: results are validated by the accepted definition, with a validator of linear

@@ -1,7 +1,7 @@
 /** Conversion of MCP tool definitions to tools: names in snake_case, and safety from the options and the hints. */
 import type { Tool as McpToolDefinition } from "@modelcontextprotocol/client";
-import { isStatewrightError, type JsonSchemaInput, StatewrightError, type ToolSafety } from "@statewright/core";
-import { invalidOption, type ToolSpecParts, toSnakeCase } from "@statewright/core/adapter";
+import { isStatewrightError, StatewrightError, type ToolSafety } from "@statewright/core";
+import { invalidOption, type JsonSchemaInput, type ToolSpecParts, toSnakeCase } from "@statewright/core/adapter";
 import { ajvValidator, isNestedDeeper, jsonSchema } from "@statewright/json-schema";
 import { createPin } from "./pins.ts";
 

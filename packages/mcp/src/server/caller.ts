@@ -22,13 +22,18 @@ const threadPattern = /^[A-Za-z0-9_-]{1,48}$/;
  * Checks a client id for use in thread ids. Throws `invalid_option` for an id that could collide with another client.
  */
 export function checkCallerId(id: string): string {
-  if (callerPattern.test(id)) return id;
+  if (isCallerId(id)) return id;
   throw invalidOption({
     where: "serveMcp",
     expected: "a client id of 1 to 32 of the characters A-Z a-z 0-9 _ -",
     got: id,
     fix: "Use another name for the client",
   });
+}
+
+/** Returns true for a valid client id. */
+export function isCallerId(id: string): boolean {
+  return callerPattern.test(id);
 }
 
 /** Returns true for a valid thread name of a client. */

@@ -7,7 +7,6 @@ import type { CallToolResult, Tool as McpTool } from "@modelcontextprotocol/serv
 import {
   getState,
   isStatewrightError,
-  listRuns,
   type OpenInterrupt,
   type RunHandle,
   type RunResult,
@@ -17,6 +16,7 @@ import {
   type Store,
   type World,
 } from "@statewright/core";
+import { listRuns } from "@statewright/core/inspect";
 import type { RunRow } from "@statewright/core/store";
 import { isJsonObject } from "@statewright/json-schema";
 import { ActiveRuns } from "./active-runs.ts";

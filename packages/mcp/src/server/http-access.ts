@@ -1,7 +1,15 @@
 /** HTTP access control: host name of the server, origin of the page, and bearer token. */
-import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
-import { invalidOption } from "@statewright/core/adapter";
-import { checkCallerId, type McpCaller } from "./caller.ts";
+import { createSha256, invalidOption } from "@statewright/core/adapter";
+import {
+  type AuthenticationOptions,
+  type Caller,
+  createAuthenticator,
+  createTokenFinder,
+  getBearerToken,
+  getHostName,
+  loopback,
+} from "@statewright/host/access";
+import { checkCallerId, isCallerId, type McpCaller } from "./caller.ts";
 
 /** Access options of an HTTP server. */
 export interface McpAccess {
@@ -11,10 +19,26 @@ export interface McpAccess {
   readonly tokens?: Readonly<Record<string, string>>;
   /** Returns the client id of a token from another token issuer, or undefined for an invalid token. */
   readonly authorize?: (token: string) => string | undefined | Promise<string | undefined>;
+  /**
+   * Access option of `serve` of `@statewright/server`, for one process with both servers: `authenticate`, `token` or
+   * `tokens`, and `authorize`, which is asked for the action `run.start` before each request. The tenant of the caller,
+   * or with the scope `caller` its id, is the client id. Instead of `token`, `tokens` and `authorize`.
+   */
+  readonly access?: SharedAccess;
   /** Allowed host names of the server, without port. Default: `localhost`, `127.0.0.1`, `[::1]`. */
   readonly hosts?: readonly string[];
   /** Allowed origins of web pages, such as `https://app.example`. Default: none. */
   readonly origins?: readonly string[];
+}
+
+/** Part of the access options of `serve` that an MCP server uses. */
+export interface SharedAccess extends AuthenticationOptions {
+  /** Returns true if the caller may call tools and graphs. Default: each caller may. */
+  readonly authorize?:
+    | ((caller: Caller, request: { readonly action: "run.start" }) => boolean | Promise<boolean>)
+    | undefined;
+  /** Whether the callers of a tenant share its threads, or each caller has its own. Default `tenant`. */
+  readonly scope?: "tenant" | "caller" | undefined;
 }
 
 /** Access checks of requests. */
@@ -27,50 +51,16 @@ export interface Access {
   readonly findAllowedOrigin: (request: Request) => string | undefined;
 }
 
-/** Loopback host names. */
-export const loopback: readonly string[] = Object.freeze(["localhost", "127.0.0.1", "[::1]"]);
-
-const minTokenLength = 16;
-
-/** Creates a random token of 256 bits. */
-export function createToken(): string {
-  return randomBytes(32).toString("base64url");
-}
+/** Returns the client id of a request. */
+type FindClient = (request: Request) => Promise<string | undefined>;
 
 /**
  * Validates the access options. Throws `invalid_option` for a missing or too short token, and for a token of two
  * clients.
  */
-export function createAccess({ token, tokens, authorize, hosts = loopback, origins = [] }: McpAccess): Access {
-  const given = Object.entries({ token, tokens, authorize }).flatMap(([name, value]) =>
-    value === undefined ? [] : [name],
-  );
-  if (given.length !== 1)
-    throw invalidOption({
-      where: "serveMcp",
-      expected: "exactly one of token, tokens and authorize",
-      found: given.join(" and ") || "none",
-      fix: "Pass token, tokens or authorize",
-    });
-  const clients = Object.entries(tokens ?? (token === undefined ? {} : { local: token })).map(([id, secret]) => {
-    if (typeof secret !== "string" || secret.length < minTokenLength)
-      throw invalidOption({
-        where: "serveMcp",
-        expected: `a token of at least ${minTokenLength} characters for "${id}"`,
-        found: typeof secret === "string" ? `${secret.length} characters` : typeof secret,
-        fix: 'Use a random token, such as randomBytes(32).toString("base64url")',
-      });
-    return { id: checkCallerId(id), digest: hashToken(secret) };
-  });
-  if (new Set(clients.map(({ digest }) => digest.toString("hex"))).size < clients.length)
-    throw invalidOption({
-      where: "serveMcp",
-      option: "tokens",
-      expected: "a different token for each client",
-      found: "two clients with the same token",
-      fix: "Use a different token for each client",
-    });
-  const findClient = authorize ?? ((bearer: string) => findClientId(clients, bearer));
+export function createAccess(options: McpAccess): Access {
+  const { hosts = loopback, origins = [] } = options;
+  const findClient = createClientFinder(options);
   const allowedHosts = new Set(hosts.map((host) => host.toLowerCase()));
   const allowedOrigins = new Set(origins);
   return {
@@ -81,8 +71,7 @@ export function createAccess({ token, tokens, authorize, hosts = loopback, origi
       return undefined;
     },
     findCaller: async (request) => {
-      const bearer = /^Bearer ([A-Za-z0-9._~+/=-]{1,8192})$/i.exec(request.headers.get("authorization") ?? "")?.[1];
-      const id = bearer === undefined ? undefined : await findClient(bearer);
+      const id = await findClient(request);
       return id === undefined ? undefined : { id: checkCallerId(id) };
     },
     findAllowedOrigin: (request) => {
@@ -92,27 +81,55 @@ export function createAccess({ token, tokens, authorize, hosts = loopback, origi
   };
 }
 
-interface KnownClient {
-  readonly id: string;
-  readonly digest: Buffer;
+/** Returns true if the options name a way to know the clients. */
+export function hasAuthentication({ token, tokens, authorize, access }: McpAccess): boolean {
+  return token !== undefined || tokens !== undefined || authorize !== undefined || access !== undefined;
 }
 
-/** Finds the client of a token in constant time. */
-function findClientId(clients: readonly KnownClient[], token: string): string | undefined {
-  const digest = hashToken(token);
-  let found: string | undefined;
-  for (const client of clients) if (timingSafeEqual(client.digest, digest)) found = client.id;
-  return found;
+function createClientFinder({ token, tokens, authorize, access }: McpAccess): FindClient {
+  const given = Object.entries({ token, tokens, authorize, access }).flatMap(([name, value]) =>
+    value === undefined ? [] : [name],
+  );
+  if (given.length !== 1)
+    throw invalidOption({
+      where: "serveMcp",
+      expected: "exactly one of token, tokens and authorize",
+      found: given.join(" and ") || "none",
+      fix: "Pass token, tokens or authorize",
+    });
+  if (access !== undefined) return createSharedFinder(access);
+  const findOwner =
+    authorize ??
+    createTokenFinder(
+      "serveMcp",
+      Object.entries(tokens ?? (token === undefined ? {} : { local: token })).map(([id, secret]) => ({
+        name: id,
+        token: secret,
+        owner: checkCallerId(id),
+      })),
+    );
+  return async (request) => {
+    const bearer = getBearerToken(request);
+    return bearer === undefined ? undefined : findOwner(bearer);
+  };
 }
 
-function hashToken(token: string): Buffer {
-  return createHash("sha256").update(token).digest();
+function createSharedFinder({ authorize, scope = "tenant", ...authentication }: SharedAccess): FindClient {
+  const authenticate = createAuthenticator("serveMcp", authentication);
+  return async (request) => {
+    const caller = await authenticate(request);
+    if (caller === undefined) return undefined;
+    if (authorize !== undefined && (await authorize(caller, { action: "run.start" })) !== true) return undefined;
+    return toClientId(scope === "tenant" ? caller.tenant : caller.id);
+  };
 }
 
-/** Returns the host name of a request, without port. */
-function getHostName(request: Request): string | undefined {
-  const host = request.headers.get("host") ?? new URL(request.url).host;
-  return /^([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/.exec(host)?.[1]?.toLowerCase();
+/** Returns a name as a client id; a longer name, or one with other characters, becomes a hash. */
+function toClientId(name: string): string {
+  if (isCallerId(name)) return name;
+  const hash = createSha256();
+  hash.add(new TextEncoder().encode(name));
+  return `h${hash.finish().slice(0, 31)}`;
 }
 
 /** Creates a refusal as a JSON-RPC error response. */

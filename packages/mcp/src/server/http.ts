@@ -5,8 +5,9 @@
 import { createMcpHandler, isLegacyRequest } from "@modelcontextprotocol/server";
 import { invalidOption } from "@statewright/core/adapter";
 import { serveHttp } from "@statewright/host";
+import { createToken, isLoopbackAddress } from "@statewright/host/access";
 import { createConnection, type ServerConfig } from "./connection.ts";
-import { createAccess, createRefusal, createToken, loopback, type McpAccess } from "./http-access.ts";
+import { createAccess, createRefusal, hasAuthentication, type McpAccess } from "./http-access.ts";
 import { readBody } from "./http-body.ts";
 import { HttpSessions } from "./http-sessions.ts";
 
@@ -117,8 +118,7 @@ function addCorsHeaders(response: Response, origin: string | undefined): Respons
 export async function listenHttp(config: ServerConfig, options: McpListenOptions): Promise<McpListener> {
   const { port, host = "127.0.0.1", path = "/mcp", ...otherOptions } = options;
   const { maxConnections, maxHeaderBytes, keepAliveTimeoutMs, ...accessOptions } = otherOptions;
-  const isLocal = loopback.includes(host) || host === "::1";
-  if (!isLocal && accessOptions.hosts === undefined)
+  if (!isLoopbackAddress(host) && accessOptions.hosts === undefined)
     throw invalidOption({
       where: "serveMcp",
       option: "hosts",
@@ -126,9 +126,7 @@ export async function listenHttp(config: ServerConfig, options: McpListenOptions
       got: undefined,
       fix: 'Add the host names of the server, such as hosts: ["mcp.example"], and use an HTTPS proxy',
     });
-  const needsToken =
-    accessOptions.token === undefined && accessOptions.tokens === undefined && accessOptions.authorize === undefined;
-  const token = needsToken ? createToken() : undefined;
+  const token = hasAuthentication(accessOptions) ? undefined : createToken();
   const handler = createHttpHandler(config, { ...accessOptions, path, ...(token === undefined ? {} : { token }) });
   const server = await serveHttp(handler.fetch, {
     port,

@@ -6,7 +6,8 @@ import {
   inputRequired,
   inputResponse,
 } from "@modelcontextprotocol/server";
-import { approval, type OpenInterrupt, toJsonSchema } from "@statewright/core";
+import { approval, type OpenInterrupt } from "@statewright/core";
+import { toJsonSchema } from "@statewright/core/adapter";
 import { isJsonObject } from "@statewright/json-schema";
 
 type Form = ElicitRequestFormParams["requestedSchema"];

@@ -9,13 +9,13 @@ import {
   type ToolInput,
   type ToolSafety,
   type ToolSpec,
-  toJsonSchema,
 } from "@statewright/core";
 import {
   checkChoice,
   checkOptions,
   invalidOption,
   listOptionNames,
+  toJsonSchema,
   toModelTool,
   toolSpec,
   toSnakeCase,

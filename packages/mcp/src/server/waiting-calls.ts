@@ -1,5 +1,6 @@
 /** Tool calls that wait for a form of a person, each with a thread in the store. */
-import { deleteThread, isStatewrightError, type Store, type World } from "@statewright/core";
+import { isStatewrightError, type Store, type World } from "@statewright/core";
+import { deleteThread } from "@statewright/core/inspect";
 import type { McpCaller } from "./caller.ts";
 
 /** Threads of waiting tool calls, up to a limit. */

@@ -9,12 +9,12 @@ import {
   defineState,
   defineTool,
   END,
-  listRuns,
   memoryStore,
   START,
   toolNode,
 } from "@statewright/core";
 import { systemWorld } from "@statewright/core/adapter";
+import { listRuns } from "@statewright/core/inspect";
 import { offerGraph, serveMcp } from "@statewright/mcp/server";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as z from "zod";

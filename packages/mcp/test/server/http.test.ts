@@ -3,7 +3,7 @@
 import { connect } from "node:net";
 import { networkInterfaces } from "node:os";
 import { defineContext, defineGraph, defineState, defineTool, END, memoryStore, START } from "@statewright/core";
-import { offerGraph, serveMcp } from "@statewright/mcp/server";
+import { type McpCaller, offerGraph, serveMcp } from "@statewright/mcp/server";
 import { assert, expect, onTestFinished, test } from "vitest";
 import * as z from "zod";
 import { connectOverHttp, type Generation } from "./support/clients.ts";
@@ -408,3 +408,60 @@ async function fetchRpc(
   });
   return (await answer.json()) as never;
 }
+
+test("an MCP server takes the access option of an HTTP server: its callers, and the right to start runs [V2]", async () => {
+  const seen: string[] = [];
+  const note = defineTool({
+    name: "note",
+    description: "Note.",
+    input: z.object({}),
+    run: () => "Noted",
+  });
+  const asked: string[] = [];
+  const mcp = serveMcp({ name: "notes", version: "1.0.0", tools: [note], context: ({ id }: McpCaller) => seen.push(id) });
+  onTestFinished(() => mcp.close());
+  const handler = mcp.http({
+    access: {
+      tokens: {
+        ann: { token: "token-of-ann-0123456789", tenant: "acme" },
+        bob: "token-of-bob-0123456789",
+        "eve@mail.example": { token: "token-of-eve-0123456789", tenant: "acme-of-a-name-with-40-characters-000000" },
+      },
+      authorize: (caller, { action }) => {
+        asked.push(`${caller.id} ${action}`);
+        return caller.id !== "bob";
+      },
+    },
+  });
+  const send = async (headers: Readonly<Record<string, string>>): Promise<number> => {
+    const meta = {
+      "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+      "io.modelcontextprotocol/clientInfo": { name: "raw", version: "1" },
+      "io.modelcontextprotocol/clientCapabilities": {},
+    };
+    const params = { name: "note", arguments: {}, _meta: meta };
+    const response = await handler.fetch(
+      new Request("http://localhost/mcp", {
+        method: "POST",
+        headers: {
+          "content-type": "application/json",
+          accept: "application/json, text/event-stream",
+          "mcp-protocol-version": "2026-07-28",
+          "mcp-method": "tools/call",
+          "mcp-name": "note",
+          ...headers,
+        },
+        body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params }),
+      }),
+    );
+    await response.text();
+    return response.status;
+  };
+  expect(await send({ authorization: "Bearer token-of-ann-0123456789" })).toBe(200);
+  expect(await send({ "x-api-key": "token-of-eve-0123456789" })).toBe(200);
+  expect(await send({ authorization: "Bearer token-of-bob-0123456789" })).toBe(401);
+  expect(await send({ authorization: "Bearer token-of-nobody-0123456789" })).toBe(401);
+  expect(asked).toEqual(["ann run.start", "eve@mail.example run.start", "bob run.start"]);
+  expect(seen).toEqual(["acme", expect.stringMatching(/^h[0-9a-f]{31}$/)]);
+  expect(() => mcp.http({ token, access: { token } })).toThrow(/expected exactly one of/);
+});

@@ -6,11 +6,11 @@ import {
   defineMiddleware,
   defineTool,
   inject,
-  listThreads,
   memoryStore,
   ToolError,
   toolRegistry,
 } from "@statewright/core";
+import { listThreads } from "@statewright/core/inspect";
 import { serveMcp } from "@statewright/mcp/server";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as z from "zod";

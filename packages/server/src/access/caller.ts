@@ -1,16 +1,5 @@
-/** Callers of a server, and the actions that they may have the right to. */
-
-/** Who calls. Only `authenticate` makes callers: nothing of a body or of another header changes one. */
-export interface Caller {
-  /** Id of the user or program, 1 to 128 of `A-Z a-z 0-9 _ . : @ -`. */
-  readonly id: string;
-  /** Tenant whose threads the caller reaches, 1 to 40 of `A-Z a-z 0-9 _ -`. */
-  readonly tenant: string;
-  /** Rights such as `admin`. Default: none. */
-  readonly scopes?: readonly string[];
-  /** Verified claims for `authorize` and `contextOf`. */
-  readonly claims?: Readonly<Record<string, unknown>>;
-}
+/** Actions of a server, and what a caller asks the right for. */
+export type { Caller } from "@statewright/host/access";
 
 /** All actions of a server. */
 export const actions = [

@@ -11,9 +11,12 @@ export interface Problem {
   readonly detail?: string | undefined;
   /** Places in the body that do not fit, as JSON pointers. */
   readonly errors?: readonly { readonly pointer: string; readonly detail: string }[] | undefined;
+  /** Milliseconds after which the same request may succeed. Becomes the header `retry-after`. */
   readonly retryAfterMs?: number | undefined;
   /** Further headers of the response, such as `allow`. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
+  /** Id of the request, also in the log line of the failure. */
+  readonly requestId?: string | undefined;
 }
 
 /** Error that ends a request with a problem. Handlers throw it; it never leaves the server otherwise. */

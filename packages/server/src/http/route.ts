@@ -18,7 +18,9 @@ export type SseLine = SseFrame | { readonly comment: string } | { readonly text:
 
 /** Options of a stream response. */
 export interface StreamOptions {
+  /** Headers beside those of a stream. Default: none. */
   readonly headers?: Readonly<Record<string, string>>;
+  /** Status of the response. Default 200. */
   readonly status?: number;
   /** Last frames after a failure of the source, in the form of the protocol. */
   readonly formatFailure?: (problem: Problem) => readonly SseLine[];
@@ -35,8 +37,12 @@ export interface RouteCall {
   readonly service: CallerService;
   /** Public path of the protocol, such as `/agents/api`, for headers like `location`. */
   readonly base: string;
+  /** Id of the request, also in the log and in the header `x-request-id`. */
+  readonly requestId: string;
   /** Reads and checks the body. Throws a problem: 400, 413, 415 or 422. */
   readJson<Value>(schema: z.ZodType<Value>): Promise<Value>;
+  /** Reads the bytes of the body, within the limit of the route. Throws a problem: 400, 408 or 413. */
+  readBytes(): Promise<Uint8Array>;
   /**
    * Answers with a stream of server-sent events: a comment at once and every five seconds, the frames, and an end when
    * the source ends, the reader leaves, the caller's right ends, or the server drains.
@@ -55,6 +61,9 @@ export interface Route {
   readonly isRead: boolean;
   /** Maximum bytes of the body. Default: the limit of the server. */
   readonly maxBodyBytes?: number;
+  /** `file`: the body is a file of any media type. Default `json`: another media type is refused. */
+  readonly body?: "json" | "file";
+  /** Answers a request. A thrown problem or error becomes a response in the form of the protocol. */
   readonly handle: (call: RouteCall) => Promise<Response> | Response;
 }
 

@@ -5,7 +5,9 @@
 import type { World } from "@statewright/core";
 import type { Caller } from "../access/caller.ts";
 import { type Problem, RequestProblem } from "./problem.ts";
+import { createProblem } from "./problem-table.ts";
 import type { SseLine, StreamOptions } from "./route.ts";
+import { SlowReaderError } from "./slow-reader.ts";
 import { createSseEncoder, type SseEncoder } from "./sse-encoder.ts";
 
 /** Limits of the streams of a process. */
@@ -24,11 +26,6 @@ export interface StreamsOptions {
   readonly limits?: Partial<StreamLimits> | undefined;
   /** What the reader may know about a failure of a source. */
   readonly toProblem: (error: unknown) => Problem;
-  /**
-   * Returns true for the failure of a source whose connection is cut without a last frame: its reader does not read, or
-   * comes back by itself.
-   */
-  readonly isCut?: (error: unknown) => boolean;
 }
 
 /** Request of a stream. */
@@ -73,13 +70,6 @@ const beatsPerRights = 10;
 
 /** Time after which a refused client tries again. */
 const retryAfterMs = 5_000;
-
-/** Problem of a caller whose right has ended. */
-const accessEnded: Problem = {
-  status: 401,
-  code: "access_ended",
-  title: "The right to read this stream has ended",
-};
 
 /** Creates the streams of a server. */
 export function createStreams(options: StreamsOptions): Streams {
@@ -170,17 +160,12 @@ class OpenStreams implements Streams {
 
   #checkLimits(key: string): void {
     const { perCaller, total } = this.limits;
-    if (this.#isDraining)
-      throw new RequestProblem({ status: 503, code: "drained", title: "The server is stopping", retryAfterMs });
+    if (this.#isDraining) throw new RequestProblem(createProblem("draining", { retryAfterMs }));
     const ofCaller = this.#callers.get(key) ?? 0;
     if (ofCaller < perCaller && this.#open < total) return;
-    throw new RequestProblem({
-      status: 429,
-      code: "too_many_streams",
-      title: "Too many streams are open",
-      ...(ofCaller < perCaller ? {} : { detail: `Expected at most ${perCaller} open streams of a caller. Close one.` }),
-      retryAfterMs,
-    });
+    const detail = `Expected at most ${perCaller} open streams of a caller. Close one.`;
+    const parts = { retryAfterMs, ...(ofCaller < perCaller ? {} : { detail }) };
+    throw new RequestProblem(createProblem("too_many_streams", parts));
   }
 
   #findSmallestGroup(): Set<Stream> {
@@ -289,7 +274,7 @@ class Stream {
         error: String(error),
       });
     }
-    this.#fail(accessEnded);
+    this.#fail(createProblem("access_ended"));
   }
 
   /** Ends the stream after a comment. */
@@ -318,7 +303,7 @@ class Stream {
       this.end();
     } catch (error) {
       if (this.#hasEnded) return;
-      if (options.isCut?.(error) === true) this.#cut(error);
+      if (error instanceof SlowReaderError) this.#cut(error);
       else this.#fail(options.toProblem(error));
     }
   }
@@ -345,10 +330,11 @@ class Stream {
     });
   }
 
-  /** Ends the stream with the last frames of its protocol. */
+  /** Ends the stream with the last frames of its protocol; with a comment for a failure that will pass. */
   #fail(problem: Problem): void {
     if (this.#hasEnded) return;
-    const lines = this.#options.formatFailure?.(problem) ?? [{ comment: problem.code }];
+    const format = problem.status === 503 ? undefined : this.#options.formatFailure;
+    const lines = format?.(problem) ?? [{ comment: problem.code }];
     for (const line of lines) this.#write(line);
     this.#finish();
   }

@@ -23,6 +23,7 @@ export interface Page<Item> {
 }
 
 export interface PageOptions {
+  /** Cursor of the previous page: its `next`. Default: the first page. */
   readonly before?: string | undefined;
   /** 1 to 200. Default 50. */
   readonly limit?: number | undefined;
@@ -179,23 +180,32 @@ export interface WaitingView {
 
 /** Acts of one caller through one protocol. Methods throw `StatewrightError`, or a `RequestProblem`. */
 export interface CallerService {
+  /** Graphs that the caller may see through this protocol, by name. */
   listGraphs(): Promise<readonly GraphView[]>;
+  /** Describes a graph. Throws `unknown_graph` (404) for a graph that is not exposed. */
   getGraph(name: string): Promise<GraphDetails>;
 
+  /** Threads of the tenant, most recently changed first. */
   listThreads(query: ThreadQuery): Promise<Page<ThreadView>>;
+  /** Number of threads of the tenant that match a query. */
   countThreads(query: Omit<ThreadQuery, "before" | "limit">): Promise<number>;
+  /** Creates a thread, or returns the existing one with `ifExists: "keep"`. Throws `thread_exists`. */
   createThread(write: {
     readonly id?: string | undefined;
     readonly title?: string | undefined;
     readonly metadata?: JsonObject | undefined;
     readonly ifExists?: "throw" | "keep" | undefined;
   }): Promise<{ readonly thread: ThreadView; readonly isNew: boolean }>;
+  /** Row of a thread. Throws `unknown_thread`. */
   getThread(thread: string): Promise<ThreadView>;
+  /** Changes title and metadata, and returns the new row. Null removes a title or a metadata key. */
   updateThread(
     thread: string,
     patch: { readonly title?: string | null | undefined; readonly metadata?: JsonObject | undefined },
   ): Promise<ThreadView>;
+  /** Deletes a thread with all its rows. Throws `thread_busy` while a run is at work. */
   deleteThread(thread: string): Promise<void>;
+  /** Copies a thread with its whole history to a new thread of the tenant. Default of `to`: a new id. */
   copyThread(thread: string, to?: string): Promise<ThreadView>;
   /** Removes old checkpoints of the thread; returns their number. */
   pruneThread(thread: string, keep: { readonly latest: number }): Promise<number>;
@@ -208,7 +218,12 @@ export interface CallerService {
   resumeRun(thread: string, request: ContinueRequest): Promise<StartedRun>;
   /** Cancels the run at work, or the named run. Resolves when the request is saved. */
   cancelRun(thread: string, request: CancelRequest): Promise<RunView>;
+  /** Pauses the run at work at the end of its superstep, or the named run. Resolves when the request is saved. */
   pauseRun(thread: string, request: CancelRequest): Promise<RunView>;
+  /**
+   * Sends messages to the run at work, or to the next run of the thread. Resolves when they are saved; a known `id`
+   * is saved once.
+   */
   sendMessage(
     thread: string,
     message: {
@@ -218,10 +233,12 @@ export interface CallerService {
       readonly branch?: string | undefined;
     },
   ): Promise<void>;
+  /** Runs of a thread, newest first. */
   listRuns(
     thread: string,
     query: PageOptions & { readonly status?: RunStatus | readonly RunStatus[] | undefined },
   ): Promise<Page<RunView>>;
+  /** Row of a run. Throws `unknown_run` (404) for a run of another tenant as for a missing one. */
   getRun(run: string): Promise<RunView>;
   /** Resolves when the run rests or has ended, or when the signal fires, with its row at that moment. */
   waitForRun(run: string, signal: AbortSignal): Promise<RunView>;
@@ -237,11 +254,13 @@ export interface CallerService {
   ): Promise<StateView>;
   /** Checkpoints of a branch with their states, newest first. */
   listStates(thread: string, query: PageOptions & { readonly branch?: string | undefined }): Promise<Page<StateView>>;
+  /** Branches of a thread, oldest first: `from` is the checkpoint of the fork, `head` the newest checkpoint. */
   listBranches(
     thread: string,
   ): Promise<
     readonly { readonly name: string; readonly from?: number | undefined; readonly head?: number | undefined }[]
   >;
+  /** Creates a branch at a checkpoint, and returns its first state. `moveHead` makes it the head branch. */
   fork(
     thread: string,
     request: {
@@ -251,6 +270,7 @@ export interface CallerService {
       readonly moveHead?: boolean | undefined;
     },
   ): Promise<{ readonly branch: string; readonly state: StateView }>;
+  /** Writes channels of the state in a new checkpoint, as the node `as`, and returns the new state. */
   updateState(
     thread: string,
     request: {
@@ -259,6 +279,7 @@ export interface CallerService {
       readonly branch?: string | undefined;
     },
   ): Promise<StateView>;
+  /** Replaces a message of the user on a new branch and runs the graph from there. */
   editMessage(
     thread: string,
     request: {
@@ -269,6 +290,7 @@ export interface CallerService {
     },
   ): Promise<StartedRun>;
 
+  /** Open interrupts of the threads of the tenant, newest first. */
   listInterrupts(
     query: PageOptions & { readonly thread?: string | undefined; readonly graph?: string | undefined },
   ): Promise<Page<WaitingView>>;

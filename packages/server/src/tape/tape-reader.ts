@@ -4,6 +4,7 @@
  */
 import { type EventView, type RunEvent, streamEvents } from "@statewright/core";
 import { isDurable, isInView } from "@statewright/core/adapter";
+import { SlowReaderError } from "../http/slow-reader.ts";
 import type { ThreadFrame } from "../service/caller-service.ts";
 import { RunEnd, type StreamEnd, type StreamPlace } from "./run-end.ts";
 import { selectBranch } from "./select-branch.ts";
@@ -21,14 +22,6 @@ export interface TapeRequest {
   readonly limits: WaitingLimits;
   /** Form of an event for the reader; undefined for an event that the reader may not see. Must not throw. */
   readonly show: (event: RunEvent) => RunEvent | undefined;
-}
-
-/** A reader that does not read: its stream is cut, and it comes back with the number of its last event. */
-export class SlowReaderError extends Error {
-  constructor() {
-    super("a reader of events did not read. Read again after the last event.");
-    this.name = "SlowReaderError";
-  }
 }
 
 /** Reader of a tape. */

@@ -1,14 +1,7 @@
 /** Tape of a thread: follows the thread once, and gives its events to all readers. */
-import {
-  type Codec,
-  isStatewrightError,
-  type Relay,
-  type RunEvent,
-  type Store,
-  streamEvents,
-  type World,
-} from "@statewright/core";
+import { isStatewrightError, type Relay, type RunEvent, type Store, streamEvents, type World } from "@statewright/core";
 import { createOpenWork, isDurable, watchThreadChanges } from "@statewright/core/adapter";
+import type { Codec } from "@statewright/core/store";
 import { isRest } from "./run-end.ts";
 import { type Snapshot, selectBranch } from "./select-branch.ts";
 import type { TapeEvent } from "./waiting-events.ts";

@@ -2,7 +2,9 @@
 import { type VirtualClock, virtualClock } from "@statewright/testing";
 import { expect, test } from "vitest";
 import { RequestProblem } from "../../src/http/problem.ts";
+import { createProblem } from "../../src/http/problem-table.ts";
 import type { SseLine, StreamOptions } from "../../src/http/route.ts";
+import { SlowReaderError } from "../../src/http/slow-reader.ts";
 import { createStreams, type StreamCall, type StreamLimits, type Streams } from "../../src/http/stream-response.ts";
 
 const ada = { id: "ada", tenant: "one" };
@@ -63,8 +65,7 @@ function createSetup(limits: Partial<StreamLimits> = {}): Setup {
   const world = virtualClock();
   const streams = createStreams({
     ...{ world, limits },
-    toProblem: () => ({ status: 500, code: "internal", title: "The server failed" }),
-    isCut: (error) => error instanceof RangeError,
+    toProblem: (error) => createProblem(error instanceof RangeError ? "store_locked" : "internal"),
   });
   return { world, streams };
 }
@@ -194,6 +195,16 @@ test("a failure of the source becomes the last frames of the protocol and a prop
   });
 });
 
+test("a failure of the store that will pass ends a stream with a comment, so that its client comes back [V119]", async () => {
+  const { world, streams } = createSetup();
+  const source = new ScriptedSource();
+  const body = read(streams.respond(createCall(), source.open, failureFrames));
+  source.push({ data: 1 });
+  source.fail(new RangeError("the file is locked"));
+  await world.waitUntilIdle();
+  expect(body).toMatchObject({ text: ": open\ndata: 1\n\n: store_locked\n", hasEnded: true, error: undefined });
+});
+
 test("a line that cannot be encoded is a failure of the stream, not a broken frame [V138, V140]", async () => {
   const { world, streams } = createSetup();
   const source = new ScriptedSource();
@@ -207,10 +218,10 @@ test("a slow reader is cut without a last frame, so that its client comes back b
   const { world, streams } = createSetup();
   const source = new ScriptedSource();
   const body = read(streams.respond(createCall(), source.open, failureFrames));
-  source.fail(new RangeError("too slow"));
+  source.fail(new SlowReaderError());
   await world.waitUntilIdle();
   expect(body).toMatchObject({ text: ": open\n", hasEnded: true });
-  expect(body.error).toBeInstanceOf(RangeError);
+  expect(body.error).toBeInstanceOf(SlowReaderError);
   expect(streams.open).toBe(0);
 });
 
@@ -298,7 +309,7 @@ test("a draining server opens no stream, and ends the open ones with a comment, 
   const drained = streams.drain({ graceMs: 3_000 }).then(() => {
     isDrained = true;
   });
-  expect(getProblem(streams, createCall())).toMatchObject({ status: 503, code: "drained", retryAfterMs: 5_000 });
+  expect(getProblem(streams, createCall())).toMatchObject({ status: 503, code: "draining", retryAfterMs: 5_000 });
   quick.push({ data: "step" });
   quick.finish();
   await world.waitUntilIdle();

@@ -8,7 +8,6 @@ import {
   getMessageText,
   type Message,
   type Model,
-  memoryRelay,
   memoryStore,
   type Relay,
   type RunEvent,
@@ -16,6 +15,7 @@ import {
   START,
   type Store,
 } from "@statewright/core";
+import { memoryRelay } from "@statewright/core/store";
 import { type VirtualClock, virtualClock } from "@statewright/testing";
 import type { ThreadFrame } from "../../src/service/caller-service.ts";
 

@@ -1,6 +1,7 @@
 /** Connection of a reader to the relay of one other process. */
 import { connect, type Socket } from "node:net";
-import type { Codec, RelayFrame, RelayGap, RelaySnapshot, World } from "@statewright/core";
+import type { RelayFrame, RelayGap, RelaySnapshot, World } from "@statewright/core";
+import type { Codec } from "@statewright/core/store";
 import { getErrorCode } from "../driver/sqlite-code.ts";
 import {
   createMessageReader,

@@ -2,7 +2,8 @@
 import { renameSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
 import process from "node:process";
-import type { Codec, RelayFrame, RelaySnapshot, World } from "@statewright/core";
+import type { RelayFrame, RelaySnapshot, World } from "@statewright/core";
+import type { Codec } from "@statewright/core/store";
 import type { RelayFolder } from "./relay-folder.ts";
 import {
   createMessageReader,

@@ -1,5 +1,6 @@
 /** Messages between the relays of two processes: a length of four bytes, then encoded values. */
-import type { Codec, RelayFrame, RelaySnapshot } from "@statewright/core";
+import type { RelayFrame, RelaySnapshot } from "@statewright/core";
+import type { Codec } from "@statewright/core/store";
 
 /** Version of the messages. A process of another version is not connected. */
 export const protocolVersion: number = 1;

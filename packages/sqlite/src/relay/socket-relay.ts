@@ -1,17 +1,9 @@
 /** Relay between the processes of a host that share a database file. */
 import { randomBytes } from "node:crypto";
 import process from "node:process";
-import {
-  type Codec,
-  createCodec,
-  memoryRelay,
-  type Relay,
-  type RelayFrame,
-  type RelayGap,
-  type RelaySnapshot,
-  type World,
-} from "@statewright/core";
+import type { Relay, RelayFrame, RelayGap, RelaySnapshot, World } from "@statewright/core";
 import { checkOptions, listOptionNames, systemWorld } from "@statewright/core/adapter";
+import { type Codec, createCodec, memoryRelay } from "@statewright/core/store";
 import { connectToPublisher, type PublisherConnection } from "./publisher-connection.ts";
 import { type PublisherServer, startPublisherServer } from "./publisher-server.ts";
 import { getRelayPlace, openRelayFolder, type RelayFolder } from "./relay-folder.ts";

@@ -6,12 +6,12 @@ import {
   defineTool,
   END,
   type Graph,
-  jsonSchemaInput,
   type Schema,
   START,
   subgraph,
   toolNode,
 } from "@statewright/core";
+import { jsonSchemaInput } from "@statewright/core/adapter";
 
 /** A schema without a library, so that only the format decides whether a file is readable. */
 function getSchema<Value>(is: (value: unknown) => value is Value, fallback?: Value): Schema<Value, Value> {

@@ -1,7 +1,7 @@
 /** Lists, counts and single rows of a file with very many threads: results, number of statements, and their plans. */
 import { join } from "node:path";
 import process from "node:process";
-import { countRuns, countThreads, listThreads } from "@statewright/core";
+import { countRuns, countThreads, listThreads } from "@statewright/core/inspect";
 import Sqlite from "better-sqlite3";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createReader, type Reader } from "../../src/read/reader.ts";

@@ -138,7 +138,7 @@ describe("200 readers beside an engine at work", () => {
         const seen = await readBesideEngine(memoryStore(), starts);
         expect(new Set(seen).size).toBeGreaterThan(10);
       }),
-      { numRuns: 3, seed: 20_26 },
+      { numRuns: process.env["STATEWRIGHT_WHOLE"] === "1" ? 3 : 1, seed: 20_26 },
     );
   }, 120_000);
 
@@ -150,7 +150,7 @@ describe("200 readers beside an engine at work", () => {
           const seen = await readBesideEngine(openStore(createFile(), { durability: "normal", driver }), starts);
           expect(new Set(seen).size).toBeGreaterThan(10);
         }),
-        { numRuns: 2, seed: 20_26 },
+        { numRuns: process.env["STATEWRIGHT_WHOLE"] === "1" ? 2 : 1, seed: 20_26 },
       );
     },
     120_000,

@@ -7,7 +7,6 @@ import {
   defineState,
   defineTool,
   END,
-  jsonSchemaInput,
   type Message,
   type Model,
   resume,
@@ -16,7 +15,7 @@ import {
   START,
   toolNode,
 } from "@statewright/core";
-import { getArtifactHandle } from "@statewright/core/adapter";
+import { getArtifactHandle, jsonSchemaInput } from "@statewright/core/adapter";
 import { encryptStore, type SqliteStoreOptions, sqliteStore } from "@statewright/sqlite";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { pieceBytes } from "../../src/write/artifact-pieces.ts";

@@ -2,24 +2,8 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import {
-  cancelRuns,
-  countRuns,
-  createThread,
-  defineGraph,
-  defineState,
-  deleteThread,
-  END,
-  engine,
-  listNotifications,
-  listThreads,
-  type Notification,
-  resumeRuns,
-  retryRuns,
-  run,
-  START,
-  submit,
-} from "@statewright/core";
+import { bulk, defineGraph, defineState, END, engine, type Notification, run, START, submit } from "@statewright/core";
+import { countRuns, createThread, deleteThread, listNotifications, listThreads } from "@statewright/core/inspect";
 import { type SqliteStore, sqliteStore } from "@statewright/sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { readBytes } from "../support/database-file.ts";
@@ -166,7 +150,7 @@ describe("notifications on a file", () => {
 });
 
 describe("an act on a file", () => {
-  test("deleteThreads whose process was killed continues with the remaining threads of its filter [Y33]", async () => {
+  test("bulk.deleteThreads whose process was killed continues with the remaining threads of its filter [Y33]", async () => {
     const store = open();
     for (let nth = 0; nth < 60; nth++) await createThread(store, { thread: `t${nth}` });
     const killed = startProcess("delete and die");
@@ -179,7 +163,7 @@ describe("an act on a file", () => {
     expect(await listThreads(store)).toEqual([]);
   });
 
-  test("cancelRuns whose process was killed continues with the remaining runs, and each run is cancelled once [Y33]", async () => {
+  test("bulk.cancelRuns whose process was killed continues with the remaining runs, and each run is cancelled once [Y33]", async () => {
     const store = open();
     for (let nth = 0; nth < 30; nth++) await submit(failing, { store, thread: `t${nth}` });
     const killed = startProcess("cancel and die");
@@ -187,14 +171,14 @@ describe("an act on a file", () => {
     expect(killed.signalCode).toBe("SIGKILL");
     const { byStatus } = await countRuns(store);
     expect([byStatus.cancelled >= 5, byStatus.queued > 0]).toEqual([true, true]);
-    const rest = await cancelRuns(store, { filter: {} });
+    const rest = await bulk.cancelRuns(store, { filter: {} });
     expect(rest).toMatchObject({ matched: byStatus.queued, done: byStatus.queued, skipped: 0, isComplete: true });
     expect(await countRuns(store)).toMatchObject({ total: 30, byStatus: { cancelled: 30 } });
   });
 
   for (const [name, act, before] of [
-    ["retryRuns", retryRuns, "failed"],
-    ["resumeRuns", resumeRuns, "paused"],
+    ["bulk.retryRuns", bulk.retryRuns, "failed"],
+    ["bulk.resumeRuns", bulk.resumeRuns, "paused"],
   ] as const)
     test(`${name} whose process was killed continues with the remaining runs, and no run is left [Y33]`, async () => {
       const store = open();
@@ -211,7 +195,7 @@ describe("an act on a file", () => {
       expect([byStatus.done >= 5, byStatus[before] >= 20, byStatus.crashed <= 4]).toEqual([true, true, true]);
       const options = { store, graphs: [repaired], filter: {} };
       expect(await act(options)).toMatchObject({ matched: rest, done: rest, failed: 0, isComplete: true });
-      expect(await resumeRuns(options)).toMatchObject({ matched: 30 - byStatus.done - rest, failed: 0 });
+      expect(await bulk.resumeRuns(options)).toMatchObject({ matched: 30 - byStatus.done - rest, failed: 0 });
       expect(await countRuns(store)).toMatchObject({ total: 30, byStatus: { done: 30 } });
     });
 });

@@ -1,6 +1,7 @@
 /** Retention in a file: the hash chain verifies from the anchor, also with writers of other processes. */
 import { join } from "node:path";
-import { pruneThread, type Store } from "@statewright/core";
+import type { Store } from "@statewright/core";
+import { pruneThread } from "@statewright/core/inspect";
 import type { PruneWrite } from "@statewright/core/store";
 import { type SqliteStore, sqliteStore } from "@statewright/sqlite";
 import { fillThread } from "@statewright/testing/conformance";

@@ -5,7 +5,8 @@ import { createOpenAI, openai } from "@ai-sdk/openai";
 import { say, scriptedModel } from "@statewright/testing";
 import { expect, expectTypeOf, test } from "vitest";
 import * as z from "zod";
-import { aiModel, createAgent, defineState, type Model, modelRegistry, providerTool } from "../../src/index.ts";
+import { aiModel, modelRegistry, providerTool } from "../../src/adapter.ts";
+import { createAgent, defineState, type Model } from "../../src/index.ts";
 
 function taken() {
   const name = "assistant";

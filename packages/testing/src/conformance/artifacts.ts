@@ -1,8 +1,8 @@
 /** Conformance tests of artifacts, for stores and for custom artifact stores. */
 
-import { type ArtifactStore, deleteThread, memoryStore, type Store } from "@statewright/core";
-import { copyThread, exportThread, importThread, streamThreadExport } from "@statewright/core/inspect";
-import type { ArtifactRow, ArtifactWrite } from "@statewright/core/store";
+import { memoryStore, type Store } from "@statewright/core";
+import { copyThread, deleteThread, exportThread, importThread, streamThreadExport } from "@statewright/core/inspect";
+import type { ArtifactRow, ArtifactStore, ArtifactWrite } from "@statewright/core/store";
 import { artifactReadTests, decodeText, hasSameBytes } from "./artifact-reads.ts";
 import { assertEqual, assertRejected, assertTrue } from "./assert.ts";
 import { createArtifact, createCheckpoint, createEffect, forkThread, startThread } from "./store-rows.ts";

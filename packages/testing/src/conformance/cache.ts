@@ -1,5 +1,5 @@
 /** Conformance tests of node caches. */
-import type { NodeCache } from "@statewright/core";
+import type { NodeCache } from "@statewright/core/store";
 import { assertEqual } from "./assert.ts";
 
 /** A test of the suite. `run` throws when the cache violates `name`; `open` returns a fresh, empty cache. */

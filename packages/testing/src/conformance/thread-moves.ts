@@ -1,7 +1,7 @@
 /** Conformance tests of complete threads: delete, export, import, copy and prune. */
 
-import { deleteThread, memoryStore, pruneThread, type Store } from "@statewright/core";
-import { copyThread, exportThread, importThread } from "@statewright/core/inspect";
+import { memoryStore, type Store } from "@statewright/core";
+import { copyThread, deleteThread, exportThread, importThread, pruneThread } from "@statewright/core/inspect";
 import { applyDelta, type Delta, type PruneWrite, plainCodec } from "@statewright/core/store";
 import { assertEqual, assertRejected } from "./assert.ts";
 import {

@@ -1,16 +1,17 @@
 /** Conformance tests of threads as rows of their own: creation, change, tenants, runs by id, counts. */
 
+import { listInterrupts, type Store } from "@statewright/core";
 import {
+  copyThread,
   countThreads,
   createThread,
+  exportThread,
   getRun,
-  listInterrupts,
+  importThread,
   listRuns,
   listThreads,
-  type Store,
   updateThread,
-} from "@statewright/core";
-import { copyThread, exportThread, importThread } from "@statewright/core/inspect";
+} from "@statewright/core/inspect";
 import type { RunRow, ThreadFilter } from "@statewright/core/store";
 import { assertEqual, assertRejected, assertTrue } from "./assert.ts";
 import {

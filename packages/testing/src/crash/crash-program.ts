@@ -1,5 +1,6 @@
 /** Program of a crash matrix: a graph with input, answers to interrupts, and a store. */
-import type { Codec, Graph, GraphTypes, Model, OpenInterrupt, RunOptions, Store } from "@statewright/core";
+import type { Graph, GraphTypes, Model, OpenInterrupt, RunOptions, Store } from "@statewright/core";
+import type { Codec } from "@statewright/core/store";
 import type { CrashExternalWorld } from "./external-world.ts";
 
 /** A graph with run options. */

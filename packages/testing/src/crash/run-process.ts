@@ -3,7 +3,6 @@
  * finishes or the process dies.
  */
 import {
-  type Codec,
   type Graph,
   getState,
   type RunHandle,
@@ -14,7 +13,7 @@ import {
   type World,
 } from "@statewright/core";
 import { systemWorld } from "@statewright/core/adapter";
-import { type InterruptRow, plainCodec } from "@statewright/core/store";
+import { type Codec, type InterruptRow, plainCodec } from "@statewright/core/store";
 import { normalizeIds } from "../run/normalize-ids.ts";
 import { omitFailedAttempts } from "../run/omit-failed-attempts.ts";
 import type { VirtualClock } from "../virtual-clock.ts";

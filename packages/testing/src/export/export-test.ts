@@ -6,7 +6,6 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { basename, dirname, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import {
-  type Codec,
   type Graph,
   type GraphDefinition,
   type GraphTypes,
@@ -15,7 +14,7 @@ import {
   type Store,
 } from "@statewright/core";
 import { createPatternRedactor, invalidOption } from "@statewright/core/adapter";
-import { plainCodec } from "@statewright/core/store";
+import { type Codec, plainCodec } from "@statewright/core/store";
 import { loadRecording, type RecordedExecution, type RecordedRun, toWrites } from "./recorded-run.ts";
 import { playRecording, type ReplayOptions, UnrecordedEffect } from "./replay-run.ts";
 import { renderTestFile } from "./test-file.ts";

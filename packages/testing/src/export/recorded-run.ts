@@ -1,7 +1,6 @@
 /** Recording of a run for a test, and the extraction from a store. */
 import {
   type AssistantMessage,
-  type Codec,
   type Graph,
   getHistory,
   getState,
@@ -12,7 +11,7 @@ import {
   type ToolMessage,
 } from "@statewright/core";
 import { invalidOption } from "@statewright/core/adapter";
-import { type CheckpointRow, type Delta, storeRules } from "@statewright/core/store";
+import { type CheckpointRow, type Codec, type Delta, storeRules } from "@statewright/core/store";
 import { normalizeIds } from "../run/normalize-ids.ts";
 import { omitFailedAttempts } from "../run/omit-failed-attempts.ts";
 import { type LineCheckpoint, type LineEnd, listLineParts, loadLine } from "./thread-line.ts";

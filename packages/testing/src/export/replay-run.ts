@@ -3,7 +3,6 @@
  * from the recording; everything else from the graph.
  */
 import {
-  type Codec,
   type Graph,
   type GraphDefinition,
   type GraphTypes,
@@ -18,7 +17,7 @@ import {
   type ToolOutput,
 } from "@statewright/core";
 import { invalidOption } from "@statewright/core/adapter";
-import { plainCodec } from "@statewright/core/store";
+import { type Codec, plainCodec } from "@statewright/core/store";
 import { replaceRuntimeParts } from "../node/replace-parts.ts";
 import { computeDigest, listDifferences, normalizeRequest } from "../recording/request-digest.ts";
 import { testRun } from "../run/create-test-run.ts";

@@ -1,6 +1,12 @@
 /** Checkpoints of a branch of a thread, with those before its forks and those of the graphs inside. */
-import type { Codec, Store } from "@statewright/core";
-import { applyDelta, type CheckpointRow, type CheckpointWithDeltas, type Delta } from "@statewright/core/store";
+import type { Store } from "@statewright/core";
+import {
+  applyDelta,
+  type CheckpointRow,
+  type CheckpointWithDeltas,
+  type Codec,
+  type Delta,
+} from "@statewright/core/store";
 
 /** A checkpoint on the line of a branch. */
 export interface LineCheckpoint {

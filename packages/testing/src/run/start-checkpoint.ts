@@ -1,5 +1,6 @@
 /** Thread that is about to execute a single node, for tests of a single node. */
-import { type Codec, type Graph, type Json, StatewrightError, type Store, type World } from "@statewright/core";
+import { type Graph, type Json, StatewrightError, type Store, type World } from "@statewright/core";
+import type { Codec } from "@statewright/core/store";
 
 /** First node of a test, with state and input. */
 export interface StartingPoint {

@@ -1,6 +1,5 @@
 /** Driver of a test run: starts, holds, advances and crashes the simulated processes of a thread. */
 import {
-  type Codec,
   type Graph,
   type GraphTypes,
   getState,
@@ -16,7 +15,7 @@ import {
   type World,
 } from "@statewright/core";
 import { createId, systemWorld } from "@statewright/core/adapter";
-import { plainCodec } from "@statewright/core/store";
+import { type Codec, plainCodec } from "@statewright/core/store";
 import { listTags } from "../node/machine-snapshot.ts";
 import { isInState, isRestState } from "../node/state-names.ts";
 import { formatPath, type Trace, type TraceEntry } from "../trace/trace.ts";

@@ -1,17 +1,9 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import {
-  type Delivery,
-  type DeliveryResult,
-  deliver,
-  type Model,
-  type ModelReply,
-  memoryCache,
-  memoryStore,
-  type NodeCache,
-  type Store,
-} from "@statewright/core";
+import { type Model, type ModelReply, memoryStore, type Store } from "@statewright/core";
+import { type Delivery, type DeliveryResult, deliver } from "@statewright/core/adapter";
+import { memoryCache, type NodeCache } from "@statewright/core/store";
 import {
   cacheConformance,
   createDelivererGraphs,

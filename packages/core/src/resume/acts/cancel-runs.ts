@@ -1,4 +1,4 @@
-/** `cancelRuns`: cancels many runs by a filter. */
+/** `bulk.cancelRuns`: cancels many runs by a filter. */
 import { isStatewrightError } from "../../base/errors.ts";
 import { checkOptions } from "../../base/options.ts";
 import type { World } from "../../base/world.ts";
@@ -10,7 +10,7 @@ import { cancelRun } from "../cancel-run.ts";
 import { type ActReport, actNames, type BulkOptions, checkBulkOptions, type Outcome, performAct } from "./act.ts";
 import { type ActRunFilter, checkActFilter, createRunList } from "./run-list.ts";
 
-/** Options of `cancelRuns`. */
+/** Options of `bulk.cancelRuns`. */
 export interface CancelRunsOptions extends BulkOptions {
   /**
    * Runs to cancel, as in `listRuns`; `{}` for all. Without `status`: queued, running, waiting, paused, parked and
@@ -27,7 +27,7 @@ export interface CancelRunsOptions extends BulkOptions {
   readonly codec?: Codec | undefined;
 }
 
-const where = "cancelRuns";
+const where = "bulk.cancelRuns";
 const names: readonly string[] = [...actNames, "filter", "reason", "by", "world", "codec"];
 const defaults: readonly RunStatus[] = ["queued", "running", "waiting", "paused", "parked", "crashed"];
 const allowed: readonly RunStatus[] = [...defaults, "failed"];
@@ -40,8 +40,8 @@ const allowed: readonly RunStatus[] = [...defaults, "failed"];
  *
  * @example
  * ```ts
- * const { matched } = await cancelRuns(store, { filter: { tenant: "acme" }, dryRun: true });
- * const { done, errors } = await cancelRuns(store, { filter: { tenant: "acme" }, reason: "the tenant left" });
+ * const { matched } = await bulk.cancelRuns(store, { filter: { tenant: "acme" }, dryRun: true });
+ * const { done, errors } = await bulk.cancelRuns(store, { filter: { tenant: "acme" }, reason: "the tenant left" });
  * ```
  */
 export async function cancelRuns(store: Store, options: CancelRunsOptions): Promise<ActReport> {

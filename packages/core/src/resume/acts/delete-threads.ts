@@ -1,4 +1,4 @@
-/** `deleteThreads`: deletes many threads by a filter. */
+/** `bulk.deleteThreads`: deletes many threads by a filter. */
 import { isStatewrightError } from "../../base/errors.ts";
 import { invalidOption } from "../../base/invalid-option.ts";
 import { isPlainObject } from "../../base/json.ts";
@@ -14,13 +14,13 @@ import { checkFilterValues } from "./run-list.ts";
 /** Filter of the threads of an act: that of `listThreads` without its page. An undefined value is refused. */
 export type ActThreadFilter = Omit<ThreadFilter, "before" | "limit">;
 
-/** Options of `deleteThreads`. */
+/** Options of `bulk.deleteThreads`. */
 export interface DeleteThreadsOptions extends BulkOptions {
   /** Threads to delete, as in `listThreads`; `{}` for all threads. */
   readonly filter: ActThreadFilter;
 }
 
-const where = "deleteThreads";
+const where = "bulk.deleteThreads";
 
 type ThreadItem = Pick<ThreadRow, "updatedAt"> & { readonly thread: string };
 
@@ -31,8 +31,8 @@ type ThreadItem = Pick<ThreadRow, "updatedAt"> & { readonly thread: string };
  *
  * @example
  * ```ts
- * const { matched } = await deleteThreads(store, { filter: { tenant: "acme" }, dryRun: true });
- * const { done, errors } = await deleteThreads(store, { filter: { tenant: "acme" } });
+ * const { matched } = await bulk.deleteThreads(store, { filter: { tenant: "acme" }, dryRun: true });
+ * const { done, errors } = await bulk.deleteThreads(store, { filter: { tenant: "acme" } });
  * ```
  */
 export async function deleteThreads(store: Store, options: DeleteThreadsOptions): Promise<ActReport> {

@@ -1,4 +1,4 @@
-/** `resumeRuns` and `retryRuns`: continue many runs by a filter. */
+/** `bulk.resumeRuns` and `bulk.retryRuns`: continue many runs by a filter. */
 import { isStatewrightError } from "../../base/errors.ts";
 import { invalidOption } from "../../base/invalid-option.ts";
 import type { RunStatus } from "../../checkpoint/checkpoint.ts";
@@ -11,7 +11,7 @@ import { checkServing, continueRun, createHost, type ServingOptions, servingName
 import { type ActReport, actNames, type BulkOptions, checkBulkOptions, type Outcome, performAct } from "./act.ts";
 import { type ActRunFilter, checkActFilter, createRunList, findNewestRun } from "./run-list.ts";
 
-/** Options of `resumeRuns` and `retryRuns`. */
+/** Options of `bulk.resumeRuns` and `bulk.retryRuns`. */
 export interface ResumeRunsOptions extends ServingOptions, BulkOptions {
   /** Runs to continue, as in `listRuns`; `{}` for all runs that the act can continue. */
   readonly filter: ActRunFilter;
@@ -27,24 +27,24 @@ const names: readonly string[] = [...servingNames, ...actNames, "filter"];
  *
  * @example
  * ```ts
- * const { matched } = await resumeRuns({ store, graphs: [orders], filter: { tenant: "acme" }, dryRun: true });
- * const { done, errors } = await resumeRuns({ store, graphs: [orders], filter: { tenant: "acme" } });
+ * const { matched } = await bulk.resumeRuns({ store, graphs: [orders], filter: { tenant: "acme" }, dryRun: true });
+ * const { done, errors } = await bulk.resumeRuns({ store, graphs: [orders], filter: { tenant: "acme" } });
  * ```
  */
 export async function resumeRuns(options: ResumeRunsOptions): Promise<ActReport> {
-  return await continueRuns("resumeRuns", options, ["paused", "crashed"]);
+  return await continueRuns("bulk.resumeRuns", options, ["paused", "crashed"]);
 }
 
 /**
  * Continues the failed and parked runs of a filter by `resume`: finished work is kept, and the failed tasks run again.
- * Otherwise like {@link resumeRuns}. Throws `invalid_option`, `missing_store`, and errors of the store.
+ * Otherwise like `bulk.resumeRuns`. Throws `invalid_option`, `missing_store`, and errors of the store.
  */
 export async function retryRuns(options: ResumeRunsOptions): Promise<ActReport> {
-  return await continueRuns("retryRuns", options, ["failed", "parked"]);
+  return await continueRuns("bulk.retryRuns", options, ["failed", "parked"]);
 }
 
 async function continueRuns(
-  call: "resumeRuns" | "retryRuns",
+  call: "bulk.resumeRuns" | "bulk.retryRuns",
   options: ResumeRunsOptions,
   statuses: readonly RunStatus[],
 ): Promise<ActReport> {

@@ -280,6 +280,6 @@ function findFirstSlot(content: ScheduleContent, now: number): number {
   throw invalidOption({
     ...{ where: "schedule", option: "until", expected: "a time at or after the first slot" },
     found: toTimeText(until),
-    fix: "Use a later time, in milliseconds since the epoch, or remove the schedule with removeSchedule",
+    fix: "Use a later time, in milliseconds since the epoch, or remove the schedule with schedules.remove",
   });
 }

@@ -3,27 +3,29 @@ import { expect, test } from "vitest";
 import * as z from "zod";
 import {
   channel,
-  createThread,
   defineGraph,
   defineState,
-  deleteThread,
   END,
   fork,
   getHistory,
-  getRun,
   getState,
   listInterrupts,
-  listRuns,
-  listThreads,
   memoryStore,
-  pruneThread,
   resume,
   run,
   START,
   type Store,
-  updateThread,
 } from "../../../src/index.ts";
-import { copyThread } from "../../../src/inspect.ts";
+import {
+  copyThread,
+  createThread,
+  deleteThread,
+  getRun,
+  listRuns,
+  listThreads,
+  pruneThread,
+  updateThread,
+} from "../../../src/inspect.ts";
 import { getFailure } from "../../support/failure.ts";
 import { createVirtualWorld } from "../../support/virtual-world.ts";
 

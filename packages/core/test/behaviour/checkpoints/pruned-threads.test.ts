@@ -9,7 +9,6 @@ import {
   fork,
   getHistory,
   memoryStore,
-  pruneThread,
   resume,
   route,
   run,
@@ -17,7 +16,7 @@ import {
   subgraph,
   updateState,
 } from "../../../src/index.ts";
-import { exportThread, importThread } from "../../../src/inspect.ts";
+import { exportThread, importThread, pruneThread } from "../../../src/inspect.ts";
 
 const Log = defineState({ pay: z.boolean().default(false), log: channel.list(z.string()) });
 

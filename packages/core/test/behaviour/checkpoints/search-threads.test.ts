@@ -2,7 +2,6 @@
 import { expect, test } from "vitest";
 import {
   channel,
-  createThread,
   defineGraph,
   defineState,
   END,
@@ -12,7 +11,7 @@ import {
   type Store,
   userMessage,
 } from "../../../src/index.ts";
-import { searchThreads } from "../../../src/inspect.ts";
+import { createThread, searchThreads } from "../../../src/inspect.ts";
 import { getFailure } from "../../support/failure.ts";
 import { createVirtualWorld } from "../../support/virtual-world.ts";
 

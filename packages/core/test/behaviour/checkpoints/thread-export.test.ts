@@ -9,13 +9,12 @@ import {
   fork,
   getState,
   memoryStore,
-  pruneThread,
   resume,
   run,
   START,
   type Store,
 } from "../../../src/index.ts";
-import { copyThread, exportThread, importThread, streamThreadExport } from "../../../src/inspect.ts";
+import { copyThread, exportThread, importThread, pruneThread, streamThreadExport } from "../../../src/inspect.ts";
 
 const Chat = defineState({ said: channel.list(z.string()), last: z.string().default("") });
 const chat = defineGraph({ name: "chat", version: 3, state: Chat, interrupts: { more: z.boolean() } })

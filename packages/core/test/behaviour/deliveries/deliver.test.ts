@@ -1,14 +1,11 @@
 /** Deliveries of an orchestrator: each kind of work, its result, and its repeat under the same key. */
 import { beforeEach, describe, expect, test } from "vitest";
 import * as z from "zod";
+import { type DeliveredWork, type DeliveryBase, type DeliveryResult, deliver } from "../../../src/adapter.ts";
 import {
   channel,
-  type DeliveredWork,
-  type DeliveryBase,
-  type DeliveryResult,
   defineGraph,
   defineState,
-  deliver,
   END,
   type Graph,
   type MemoryStore,

@@ -2,13 +2,11 @@
 import { expect, test } from "vitest";
 import { setup } from "xstate";
 import * as z from "zod";
+import { type Delivery, type DeliveryResult, deliver } from "../../../src/adapter.ts";
 import {
   channel,
-  type Delivery,
-  type DeliveryResult,
   defineGraph,
   defineState,
-  deliver,
   durableMachine,
   END,
   type Graph,

@@ -2,12 +2,11 @@
 import { beforeEach, expect, test } from "vitest";
 import { assign, setup } from "xstate";
 import * as z from "zod";
+import { type DeliveryLimits, deliver } from "../../../src/adapter.ts";
 import {
   channel,
-  type DeliveryLimits,
   defineGraph,
   defineState,
-  deliver,
   durableMachine,
   END,
   type Graph,

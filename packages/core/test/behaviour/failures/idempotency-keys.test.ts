@@ -5,7 +5,6 @@ import {
   channel,
   defineGraph,
   defineState,
-  deleteThread,
   END,
   fanOut,
   fork,
@@ -18,7 +17,7 @@ import {
   START,
   type Store,
 } from "../../../src/index.ts";
-import { copyThread, exportThread, importThread } from "../../../src/inspect.ts";
+import { copyThread, deleteThread, exportThread, importThread } from "../../../src/inspect.ts";
 import { ignoreResult } from "../../support/failure.ts";
 import { createVirtualWorld } from "../../support/virtual-world.ts";
 

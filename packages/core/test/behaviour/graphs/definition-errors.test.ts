@@ -18,7 +18,6 @@ import {
   getState,
   inject,
   inputNode,
-  memoryCache,
   memoryStore,
   resume,
   route,
@@ -28,6 +27,7 @@ import {
   toolNode,
   toolRegistry,
 } from "../../../src/index.ts";
+import { memoryCache } from "../../../src/store.ts";
 import { getFailure } from "../../support/failure.ts";
 import { defineUntypedGraph, fromJavaScript, toUntyped } from "../../support/from-javascript.ts";
 

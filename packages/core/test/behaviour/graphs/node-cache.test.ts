@@ -12,12 +12,11 @@ import {
   fanOut,
   goto,
   inputNode,
-  memoryCache,
   memoryStore,
-  type NodeCache,
   run,
   START,
 } from "../../../src/index.ts";
+import { memoryCache, type NodeCache } from "../../../src/store.ts";
 import { collectEvents, getFailure, getOnlyEvent } from "../../support/failure.ts";
 import { createVirtualWorld } from "../../support/virtual-world.ts";
 

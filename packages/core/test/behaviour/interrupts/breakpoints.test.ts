@@ -8,13 +8,13 @@ import {
   fork,
   getHistory,
   getState,
-  listRuns,
   memoryStore,
   resume,
   route,
   run,
   START,
 } from "../../../src/index.ts";
+import { listRuns } from "../../../src/inspect.ts";
 import { collectEvents, getFailure, getOnlyEvent } from "../../support/failure.ts";
 
 const Log = defineState({ log: channel.list(z.string()) });

@@ -3,12 +3,10 @@ import { expect, test } from "vitest";
 import * as z from "zod";
 import {
   channel,
-  createCodec,
   defineGraph,
   defineState,
   END,
   getState,
-  listRuns,
   memoryStore,
   recover,
   resume,
@@ -17,6 +15,8 @@ import {
   type Store,
   updateState,
 } from "../../../src/index.ts";
+import { listRuns } from "../../../src/inspect.ts";
+import { createCodec } from "../../../src/store.ts";
 import { createCrashingStore } from "../../support/crashing-store.ts";
 import { getFailure, ignoreResult } from "../../support/failure.ts";
 import { gate } from "../../support/tool-loop.ts";

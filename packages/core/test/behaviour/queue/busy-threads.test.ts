@@ -19,11 +19,9 @@ import {
   getMessageText,
   getState,
   inputNode,
-  listRuns,
   type Message,
   memoryStore,
   type OnBusy,
-  pruneThread,
   type RunEvent,
   type RunOptions,
   resume,
@@ -34,6 +32,7 @@ import {
   toolNode,
   updateState,
 } from "../../../src/index.ts";
+import { listRuns, pruneThread } from "../../../src/inspect.ts";
 import type { RunRow } from "../../../src/store.ts";
 import { createCrashingStore } from "../../support/crashing-store.ts";
 import { collectEvents, getFailure, getOnlyEvent, ignoreResult } from "../../support/failure.ts";

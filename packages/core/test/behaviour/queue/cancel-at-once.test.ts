@@ -11,7 +11,6 @@ import {
   getMessageText,
   getState,
   inputNode,
-  listRuns,
   type Message,
   memoryStore,
   run,
@@ -19,6 +18,7 @@ import {
   subgraph,
   toolNode,
 } from "../../../src/index.ts";
+import { listRuns } from "../../../src/inspect.ts";
 import { collectEvents, createDeferred } from "../../support/failure.ts";
 import { call, checkTranscript, user } from "../../support/tool-loop.ts";
 import { createVirtualWorld } from "../../support/virtual-world.ts";

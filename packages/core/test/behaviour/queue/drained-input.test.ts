@@ -1,17 +1,8 @@
 /** A queued input whose handle is drained stays in the queue, and its process does not start it. */
 import { expect, test } from "vitest";
 import * as z from "zod";
-import {
-  channel,
-  defineGraph,
-  defineState,
-  END,
-  listRuns,
-  memoryStore,
-  resume,
-  run,
-  START,
-} from "../../../src/index.ts";
+import { channel, defineGraph, defineState, END, memoryStore, resume, run, START } from "../../../src/index.ts";
+import { listRuns } from "../../../src/inspect.ts";
 
 test.each(["cancel", "rollback"] as const)(
   "an input with onBusy %s that is drained when it is queued is not started by its process [E27]",

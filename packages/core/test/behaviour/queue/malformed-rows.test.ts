@@ -8,13 +8,13 @@ import {
   END,
   engine,
   getMessageText,
-  listRuns,
   memoryStore,
   run,
   START,
   type Store,
   steer,
 } from "../../../src/index.ts";
+import { listRuns } from "../../../src/inspect.ts";
 import type { ThreadExport } from "../../../src/store.ts";
 import { user } from "../../support/tool-loop.ts";
 import { createVirtualWorld } from "../../support/virtual-world.ts";

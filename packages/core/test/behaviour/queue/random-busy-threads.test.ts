@@ -8,7 +8,6 @@ import {
   END,
   getState,
   isStatewrightError,
-  listRuns,
   memoryStore,
   type OnBusy,
   type RunHandle,
@@ -17,6 +16,7 @@ import {
   run,
   START,
 } from "../../../src/index.ts";
+import { listRuns } from "../../../src/inspect.ts";
 import { createVirtualWorld } from "../../support/virtual-world.ts";
 
 const Log = defineState({ word: z.string(), log: channel.list(z.string()) });

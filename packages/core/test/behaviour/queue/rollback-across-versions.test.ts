@@ -8,13 +8,13 @@ import {
   defineState,
   END,
   getState,
-  listRuns,
   memoryStore,
   resume,
   run,
   START,
   subgraph,
 } from "../../../src/index.ts";
+import { listRuns } from "../../../src/inspect.ts";
 import { getFailure } from "../../support/failure.ts";
 
 /** Payment graph that interrupts before it takes money, with a persistent subgraph that counts. */

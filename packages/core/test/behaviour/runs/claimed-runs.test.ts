@@ -11,7 +11,6 @@ import {
   END,
   engine,
   getState,
-  listRuns,
   type MemoryStore,
   memoryStore,
   run,
@@ -19,6 +18,7 @@ import {
   type Store,
   submit,
 } from "../../../src/index.ts";
+import { listRuns } from "../../../src/inspect.ts";
 import { getFailure, ignoreResult } from "../../support/failure.ts";
 import { gate } from "../../support/tool-loop.ts";
 import { createVirtualWorld, type VirtualWorld } from "../../support/virtual-world.ts";

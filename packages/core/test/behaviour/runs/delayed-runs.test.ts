@@ -10,7 +10,6 @@ import {
   END,
   engine,
   getState,
-  listRuns,
   type MemoryStore,
   memoryStore,
   resume,
@@ -19,6 +18,7 @@ import {
   type Store,
   submit,
 } from "../../../src/index.ts";
+import { listRuns } from "../../../src/inspect.ts";
 import { createVirtualWorld, type VirtualWorld } from "../../support/virtual-world.ts";
 
 const minuteMs = 60_000;

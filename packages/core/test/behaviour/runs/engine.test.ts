@@ -16,7 +16,6 @@ import {
   getHistory,
   getState,
   inject,
-  listRuns,
   memoryStore,
   recover,
   resume,
@@ -25,6 +24,7 @@ import {
   type Store,
   toolNode,
 } from "../../../src/index.ts";
+import { listRuns } from "../../../src/inspect.ts";
 import { getFailure, ignoreResult } from "../../support/failure.ts";
 import { call, gate, user } from "../../support/tool-loop.ts";
 import { createVirtualWorld, type VirtualWorld } from "../../support/virtual-world.ts";

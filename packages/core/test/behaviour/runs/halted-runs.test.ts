@@ -7,13 +7,13 @@ import {
   defineState,
   END,
   engine,
-  listRuns,
   memoryStore,
   resume,
   START,
   StatewrightError,
   type Store,
 } from "../../../src/index.ts";
+import { listRuns } from "../../../src/inspect.ts";
 import { createVirtualWorld } from "../../support/virtual-world.ts";
 
 type Code = "store_locked" | "store_full" | "store_unreachable";

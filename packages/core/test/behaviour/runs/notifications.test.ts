@@ -7,27 +7,24 @@ import {
   defineGraph,
   defineState,
   defineTool,
-  deleteThread,
   durableMachine,
   END,
   type EngineOptions,
   engine,
   type Graph,
-  listNotifications,
   type MemoryStore,
   memoryStore,
   type Notification,
   recover,
   resume,
-  retryNotification,
   run,
   START,
   StatewrightError,
   type Store,
-  stopNotifications,
   subgraph,
   toolNode,
 } from "../../../src/index.ts";
+import { deleteThread, listNotifications, retryNotification, stopNotifications } from "../../../src/inspect.ts";
 import { getFailure, ignoreResult } from "../../support/failure.ts";
 import { call, gate } from "../../support/tool-loop.ts";
 import { createVirtualWorld, type VirtualWorld } from "../../support/virtual-world.ts";

@@ -11,8 +11,6 @@ import {
   END,
   env,
   getState,
-  listRuns,
-  listThreads,
   type MemoryStore,
   memoryStore,
   recover,
@@ -20,6 +18,7 @@ import {
   run,
   START,
 } from "../../../src/index.ts";
+import { listRuns, listThreads } from "../../../src/inspect.ts";
 import { collectEvents, getFailure, getOnlyEvent, ignoreResult } from "../../support/failure.ts";
 import { gate } from "../../support/tool-loop.ts";
 import { expectNothingUnhandled } from "../../support/unhandled-errors.ts";

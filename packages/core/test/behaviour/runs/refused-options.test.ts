@@ -10,7 +10,6 @@ import {
   defineMigration,
   defineState,
   defineTool,
-  deleteThread,
   durableMachine,
   END,
   editMessage,
@@ -20,10 +19,7 @@ import {
   getState,
   isStatewrightError,
   listInterrupts,
-  listRuns,
-  listThreads,
   memoryStore,
-  pruneThread,
   recover,
   resume,
   run,
@@ -34,7 +30,15 @@ import {
   toolNode,
   updateState,
 } from "../../../src/index.ts";
-import { copyThread, exportThread, importThread } from "../../../src/inspect.ts";
+import {
+  copyThread,
+  deleteThread,
+  exportThread,
+  importThread,
+  listRuns,
+  listThreads,
+  pruneThread,
+} from "../../../src/inspect.ts";
 
 const Chat = defineState({ messages: channel.messages(), notes: channel.list(z.string()) });
 const graph = defineGraph({ name: "chat", version: 2, state: Chat, interrupts: { ok: z.boolean() } })

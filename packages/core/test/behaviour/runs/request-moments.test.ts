@@ -9,7 +9,6 @@ import {
   END,
   fanOut,
   inputNode,
-  listRuns,
   type MemoryStore,
   memoryStore,
   pauseRun,
@@ -19,6 +18,7 @@ import {
   START,
   type Store,
 } from "../../../src/index.ts";
+import { listRuns } from "../../../src/inspect.ts";
 import { ignoreResult } from "../../support/failure.ts";
 import { createVirtualWorld } from "../../support/virtual-world.ts";
 

@@ -11,7 +11,6 @@ import {
   END,
   engine,
   getState,
-  listRuns,
   type MemoryStore,
   memoryStore,
   pauseRun,
@@ -22,6 +21,7 @@ import {
   type Store,
   submit,
 } from "../../../src/index.ts";
+import { listRuns } from "../../../src/inspect.ts";
 import { createDeferred } from "../../support/failure.ts";
 import { call, createToolLoop, listToolAnswers } from "../../support/tool-loop.ts";
 import { createVirtualWorld, type VirtualWorld } from "../../support/virtual-world.ts";

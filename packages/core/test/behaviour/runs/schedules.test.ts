@@ -9,21 +9,17 @@ import {
   engine,
   type Graph,
   getState,
-  listRuns,
-  listSchedules,
   type MemoryStore,
   memoryStore,
-  pauseSchedule,
-  removeSchedule,
-  resumeSchedule,
   run,
-  runScheduleNow,
   START,
   StatewrightError,
   type Store,
   schedule,
+  schedules,
   submit,
 } from "../../../src/index.ts";
+import { listRuns } from "../../../src/inspect.ts";
 import { fireDueSchedules } from "../../../src/resume/schedules/fire-schedules.ts";
 import { createVirtualWorld, type VirtualWorld } from "../../support/virtual-world.ts";
 
@@ -115,7 +111,7 @@ describe("a schedule", () => {
     expect(rows.map(({ status, thread, startedAt }) => [status, thread, startedAt])).toEqual(
       slots.map((slot) => ["done", `morning:${new Date(slot).toISOString()}`, slot]),
     );
-    const [listed] = await listSchedules(store);
+    const [listed] = await schedules.list(store);
     const last = { slot: slots[6], at: slots[6], thread: rows[6]?.thread, run: rows[6]?.id };
     expect(listed).toMatchObject({ nextAt: Date.UTC(2025, 2, 31, 7), last });
     expect(world.lines).toEqual([]);
@@ -145,7 +141,7 @@ describe("a schedule", () => {
     await world.advance(2 * hourMs);
     expect((await listRuns(store)).map(({ status }) => status)).toEqual(["waiting"]);
     const slot = start + 2 * hourMs;
-    expect((await listSchedules(store))[0]).toMatchObject({
+    expect((await schedules.list(store))[0]).toMatchObject({
       nextAt: slot + hourMs,
       last: { slot, thread: "t", skipped: expect.stringContaining("unfinished run") },
     });
@@ -173,7 +169,7 @@ describe("a schedule", () => {
     const host = await startEngine(fixture);
     await world.advance(9 * hourMs);
     expect((await listRuns(store)).length).toBe(2);
-    const [listed] = await listSchedules(store);
+    const [listed] = await schedules.list(store);
     expect([listed?.status, listed?.nextAt]).toEqual(["ended", undefined]);
     await host.stop();
   });
@@ -274,7 +270,7 @@ describe("ten slots without an engine", () => {
       await world.advance(20 * minuteMs);
       const toKey = (nth: number) => `s:${new Date(start + nth * hourMs).toISOString()}`;
       expect(await listKeys(fixture)).toEqual(slots.map((nth) => `${toKey(nth)} done`));
-      const [listed] = await listSchedules(store);
+      const [listed] = await schedules.list(store);
       expect([listed?.nextAt, listed?.last?.slot]).toEqual([start + 11 * hourMs, start + 10 * hourMs]);
       expect(world.lines.map(({ message }) => message).toSorted()).toEqual([
         ...(missed === "all" ? [] : ["a schedule has missed slots without a run"]),
@@ -349,10 +345,10 @@ describe("a repeated call of schedule", () => {
     expect(second).toEqual({ ...first, version: 2, missed: "all", updatedAt: start + 10 * minuteMs });
     const third = await schedule(store, { ...hourly, world, everyMs: 2 * hourMs });
     expect(third.nextAt).toBe(start + 10 * minuteMs + 2 * hourMs);
-    await pauseSchedule(store, "s", { world });
+    await schedules.pause(store, "s", { world });
     const fourth = await schedule(store, { ...hourly, world });
     expect([fourth.status, fourth.nextAt, fourth.everyMs]).toEqual(["paused", undefined, hourMs]);
-    expect(await listSchedules(store)).toEqual([fourth]);
+    expect(await schedules.list(store)).toEqual([fourth]);
   });
 
   test("from two processes at once makes one schedule [Y7]", async () => {
@@ -368,7 +364,7 @@ describe("a repeated call of schedule", () => {
     const { store, world } = createFixture();
     await schedule(store, { ...hourly, world, tenant: "acme" });
     await expect(schedule(store, { ...hourly, world })).rejects.toMatchObject({ code: "invalid_option" });
-    expect((await listSchedules(store, { tenant: "acme" })).length).toBe(1);
+    expect((await schedules.list(store, { tenant: "acme" })).length).toBe(1);
   });
 });
 
@@ -378,14 +374,14 @@ describe("a stored schedule", () => {
     const { store, world, start } = fixture;
     await schedule(store, { ...hourly, world, missed: "all" });
     const host = await startEngine(fixture);
-    const paused = await pauseSchedule(store, "s", { world });
+    const paused = await schedules.pause(store, "s", { world });
     expect([paused.status, paused.pausedAt, paused.nextAt]).toEqual(["paused", start, undefined]);
-    expect(await pauseSchedule(store, "s", { world })).toEqual(paused);
+    expect(await schedules.pause(store, "s", { world })).toEqual(paused);
     await world.advance(5 * hourMs + minuteMs);
     expect(await listRuns(store)).toEqual([]);
-    const resumed = await resumeSchedule(store, "s", { world });
+    const resumed = await schedules.resume(store, "s", { world });
     expect([resumed.status, resumed.nextAt]).toEqual(["active", start + 6 * hourMs]);
-    expect(await resumeSchedule(store, "s", { world })).toEqual(resumed);
+    expect(await schedules.resume(store, "s", { world })).toEqual(resumed);
     await world.advance(hourMs);
     expect((await listRuns(store)).map(({ status }) => status)).toEqual(["done"]);
     await host.stop();
@@ -423,8 +419,8 @@ describe("a stored schedule", () => {
     const fixture = createFixture();
     const { store, world } = fixture;
     await schedule(store, { ...hourly, world });
-    await runScheduleNow(store, "s", { world });
-    expect([await removeSchedule(store, "s"), await removeSchedule(store, "s")]).toEqual([true, false]);
+    await schedules.runNow(store, "s", { world });
+    expect([await schedules.remove(store, "s"), await schedules.remove(store, "s")]).toEqual([true, false]);
     const host = await startEngine(fixture);
     await world.advance(3 * hourMs);
     expect((await listRuns(store)).map(({ status }) => status)).toEqual(["done"]);
@@ -435,11 +431,11 @@ describe("a stored schedule", () => {
     const fixture = createFixture();
     const { store, world } = fixture;
     const { nextAt: _, ...made } = await schedule(store, { ...hourly, world, metadata: { kind: "report" } });
-    await pauseSchedule(store, "s", { world });
-    const first = await runScheduleNow(store, "s", { world, key: "k" });
+    await schedules.pause(store, "s", { world });
+    const first = await schedules.runNow(store, "s", { world, key: "k" });
     expect(first).toEqual({ thread: "t", run: first.run, status: "queued" });
-    expect(await runScheduleNow(store, "s", { world, key: "k" })).toEqual(first);
-    expect((await runScheduleNow(store, "s", { world })).run).not.toBe(first.run);
+    expect(await schedules.runNow(store, "s", { world, key: "k" })).toEqual(first);
+    expect((await schedules.runNow(store, "s", { world })).run).not.toBe(first.run);
     const host = await startEngine(fixture);
     await world.waitUntilIdle();
     expect((await listRuns(store, { metadata: { kind: "report" } })).map(({ status }) => status)).toEqual([
@@ -447,15 +443,15 @@ describe("a stored schedule", () => {
       "done",
     ]);
     expect((await getState(words, { store, thread: "t" })).state.log).toEqual(["w", "w"]);
-    expect(await listSchedules(store)).toEqual([{ ...made, status: "paused", pausedAt: made.createdAt }]);
+    expect(await schedules.list(store)).toEqual([{ ...made, status: "paused", pausedAt: made.createdAt }]);
     await host.stop();
   });
 
   test("of an unknown id is refused by every call that changes it [Y7]", async () => {
     const { store } = createFixture();
-    for (const call of [pauseSchedule, resumeSchedule, runScheduleNow])
+    for (const call of [schedules.pause, schedules.resume, schedules.runNow])
       await expect(call(store, "none")).rejects.toMatchObject({ code: "unknown_schedule" });
-    for (const call of [pauseSchedule, resumeSchedule, runScheduleNow, removeSchedule])
+    for (const call of [schedules.pause, schedules.resume, schedules.runNow, schedules.remove])
       await expect(call(store, "a b")).rejects.toMatchObject({ code: "invalid_id" });
   });
 
@@ -463,13 +459,13 @@ describe("a stored schedule", () => {
     const { store, world } = createFixture();
     for (const id of ["c", "a", "b"]) await schedule(store, { ...hourly, id, world, owner: id });
     await schedule(store, { ...hourly, id: "d", graph: other, world });
-    const list = async (filter: Parameters<typeof listSchedules>[1]) =>
-      (await listSchedules(store, filter)).map(({ id }) => id);
+    const list = async (filter: Parameters<typeof schedules.list>[1]) =>
+      (await schedules.list(store, filter)).map(({ id }) => id);
     expect(await list({ limit: 2 })).toEqual(["a", "b"]);
     expect(await list({ after: "b" })).toEqual(["c", "d"]);
     expect(await list({ graph: "other" })).toEqual(["d"]);
     expect(await list({ owner: "b" })).toEqual(["b"]);
-    await expect(listSchedules(store, { name: "a" } as object)).rejects.toMatchObject({ code: "invalid_option" });
+    await expect(schedules.list(store, { name: "a" } as object)).rejects.toMatchObject({ code: "invalid_option" });
   });
 });
 
@@ -502,7 +498,7 @@ test("a schedule with invalid options or an invalid input is refused and not sto
     const call = schedule(store, { ...hourly, world, ...options } as never);
     await expect(call, JSON.stringify(options)).rejects.toMatchObject({ code });
   }
-  expect(await listSchedules(store)).toEqual([]);
+  expect(await schedules.list(store)).toEqual([]);
 });
 
 test("a refused schedule names the option to change and the reason [Y7]", async () => {
@@ -543,7 +539,7 @@ test("a schedule for the state of an existing thread creates no thread, and skip
   expect((await getState(words, { store, thread: "t" })).state.log).toEqual(["first", "first"]);
   await store.delete("t");
   await world.advance(hourMs);
-  expect([await listRuns(store), (await listSchedules(store))[0]?.last?.skipped]).toEqual([
+  expect([await listRuns(store), (await schedules.list(store))[0]?.last?.skipped]).toEqual([
     [],
     expect.stringContaining('no thread "t"'),
   ]);

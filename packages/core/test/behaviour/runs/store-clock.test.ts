@@ -11,13 +11,12 @@ import {
   engine,
   getState,
   listInterrupts,
-  listRuns,
   memoryStore,
   resume,
   run,
   START,
 } from "../../../src/index.ts";
-import { checkAnswer } from "../../../src/inspect.ts";
+import { checkAnswer, listRuns } from "../../../src/inspect.ts";
 import { createVirtualWorld } from "../../support/virtual-world.ts";
 
 const minuteMs = 60_000;

@@ -1,7 +1,6 @@
 import { Worker } from "node:worker_threads";
 import { expect, test } from "vitest";
-import { createCodec } from "../../../src/index.ts";
-import { plainCodec } from "../../../src/store.ts";
+import { createCodec, plainCodec } from "../../../src/store.ts";
 
 interface Refusal {
   readonly shape: string;

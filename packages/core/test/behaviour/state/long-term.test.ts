@@ -5,7 +5,6 @@ import * as z from "zod";
 import { toModelTool } from "../../../src/adapter.ts";
 import {
   channel,
-  createCodec,
   defineGraph,
   defineState,
   defineTool,
@@ -16,7 +15,6 @@ import {
   type LongTerm,
   longTermStore,
   type MemoryStore,
-  memoryCache,
   memoryStore,
   type NodeRuntime,
   resume,
@@ -27,7 +25,7 @@ import {
   toolNode,
 } from "../../../src/index.ts";
 import { createOverlay } from "../../../src/long-term/overlay.ts";
-import type { LongTermChange } from "../../../src/store.ts";
+import { createCodec, type LongTermChange, memoryCache } from "../../../src/store.ts";
 import { createDeferred, getFailure, ignoreResult } from "../../support/failure.ts";
 import { Chat, call, createToolLoop, Desk, getAnswerText, listEvents, runToolLoop } from "../../support/tool-loop.ts";
 import { createVirtualWorld } from "../../support/virtual-world.ts";

@@ -25,7 +25,6 @@ import {
   longTermStore,
   type Message,
   memoryStore,
-  pruneThread,
   resume,
   route,
   run,
@@ -36,6 +35,7 @@ import {
   toolNode,
   updateState,
 } from "../../../src/index.ts";
+import { pruneThread } from "../../../src/inspect.ts";
 import { getFailure } from "../../support/failure.ts";
 
 const Review = defineState({

@@ -2,6 +2,7 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { z as z3 } from "zod/v3";
+import { jsonSchemaInput } from "../../../src/adapter.ts";
 import { parseWith } from "../../../src/base/schema.ts";
 import {
   channel,
@@ -11,7 +12,6 @@ import {
   defineTool,
   END,
   inputNode,
-  jsonSchemaInput,
   memoryStore,
   outputSchema,
   resume,

@@ -29,7 +29,6 @@ import {
   type Message,
   type Middleware,
   memoryStore,
-  pruneThread,
   type RunEvent,
   resume,
   route,
@@ -44,7 +43,7 @@ import {
   type ToolMessage,
   toolNode,
 } from "../../../src/index.ts";
-import { copyThread, toMermaid } from "../../../src/inspect.ts";
+import { copyThread, pruneThread, toMermaid } from "../../../src/inspect.ts";
 import type { Commit } from "../../../src/store.ts";
 import { createCrashingStore } from "../../support/crashing-store.ts";
 import { getFailure, ignoreResult } from "../../support/failure.ts";

@@ -3,7 +3,6 @@ import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { toModelTool } from "../../../src/adapter.ts";
 import {
-  createCodec,
   decide,
   defineMiddleware,
   defineTool,
@@ -16,6 +15,7 @@ import {
   type SecretValue,
   type ToolRuntime,
 } from "../../../src/index.ts";
+import { createCodec } from "../../../src/store.ts";
 import {
   Chat,
   call,

@@ -12,7 +12,6 @@ import {
   edit,
   fork,
   memoryStore,
-  pruneThread,
   resume,
   run,
   START,
@@ -28,6 +27,7 @@ import {
   isSuperstep,
   listSupersteps,
   previewFork,
+  pruneThread,
 } from "../../../src/inspect.ts";
 import { getFailure } from "../../support/failure.ts";
 import { moneyCodec, runThreadPlan, threadPlans } from "../../support/random-thread.ts";

@@ -11,7 +11,6 @@ import {
   fork,
   type Message,
   memoryStore,
-  pruneThread,
   resume,
   run,
   START,
@@ -19,7 +18,7 @@ import {
   subgraph,
   type Usage,
 } from "../../../src/index.ts";
-import { getUsage } from "../../../src/inspect.ts";
+import { getUsage, pruneThread } from "../../../src/inspect.ts";
 import {
   type Act,
   type ActingModel,

@@ -4,7 +4,6 @@ import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { findPart, parseJsonPointer, toJsonPointer } from "../../../src/base/json-pointer.ts";
 import {
-  createCodec,
   defineGraph,
   defineState,
   END,
@@ -12,7 +11,6 @@ import {
   getHistory,
   getState,
   memoryStore,
-  pruneThread,
   run,
   START,
 } from "../../../src/index.ts";
@@ -24,8 +22,10 @@ import {
   getSuperstep,
   isSuperstep,
   listSupersteps,
+  pruneThread,
 } from "../../../src/inspect.ts";
 import { diffValues } from "../../../src/state/json-patch.ts";
+import { createCodec } from "../../../src/store.ts";
 import { getFailure } from "../../support/failure.ts";
 import { Money, moneyCodec, randomGraph, runThreadPlan, threadPlans } from "../../support/random-thread.ts";
 

@@ -3,18 +3,7 @@
  * delivered notification and each progress to its parent, and waits there for its end.
  */
 import process from "node:process";
-import {
-  cancelRuns,
-  defineGraph,
-  defineState,
-  deleteThreads,
-  END,
-  engine,
-  resumeRuns,
-  retryRuns,
-  run,
-  START,
-} from "@statewright/core";
+import { bulk, defineGraph, defineState, END, engine, run, START } from "@statewright/core";
 import { sqliteStore } from "@statewright/sqlite";
 
 const [, , file = "", role = "", thread = "t"] = process.argv;
@@ -56,7 +45,7 @@ switch (role) {
   }
   case "delete":
   case "delete and die":
-    await deleteThreads(store, {
+    await bulk.deleteThreads(store, {
       filter: {},
       concurrency: 2,
       onProgress: ({ done }) => void (role === "delete and die" && done === 5 && process.kill(process.pid, "SIGKILL")),
@@ -66,7 +55,7 @@ switch (role) {
     process.disconnect();
     break;
   case "cancel and die":
-    await cancelRuns(store, {
+    await bulk.cancelRuns(store, {
       filter: {},
       concurrency: 2,
       onProgress: ({ done }) => void (done === 5 && process.kill(process.pid, "SIGKILL")),
@@ -78,7 +67,7 @@ switch (role) {
     const repaired = defineGraph({ name: "failing", state: defineState({}) })
       .nodes({ work: () => ({}) })
       .edges({ [START]: "work", work: END });
-    const act = role === "retry and die" ? retryRuns : resumeRuns;
+    const act = role === "retry and die" ? bulk.retryRuns : bulk.resumeRuns;
     await act({
       ...{ store, graphs: [repaired], filter: {}, concurrency: 2 },
       onProgress: ({ done }) => void (done === 5 && process.kill(process.pid, "SIGKILL")),

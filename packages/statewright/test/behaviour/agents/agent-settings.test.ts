@@ -1,7 +1,8 @@
 /** Agent settings as they arrive at the provider. */
 import { createAnthropic } from "@ai-sdk/anthropic";
 import { say, scriptedModel } from "@statewright/testing";
-import { aiModel, createAgent, defineTool, getMessageText, memoryStore } from "statewright";
+import { createAgent, defineTool, getMessageText, memoryStore } from "statewright";
+import { aiModel } from "statewright/adapter";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import * as z from "zod";
 import { type AnthropicServer, anthropicServer } from "../../support/anthropic-server.ts";

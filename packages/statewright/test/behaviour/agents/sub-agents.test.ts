@@ -11,10 +11,10 @@ import {
   getMessageText,
   getState,
   handoff,
-  pruneThread,
   sqliteStore,
   team,
 } from "statewright";
+import { pruneThread } from "statewright/inspect";
 import { confirmTools } from "statewright/middleware";
 import { afterAll, expect, test } from "vitest";
 import * as z from "zod";

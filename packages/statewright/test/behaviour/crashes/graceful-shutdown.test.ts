@@ -5,7 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
-import { listRuns, sqliteStore } from "statewright";
+import { sqliteStore } from "statewright";
+import { listRuns } from "statewright/inspect";
 import type { RunRow } from "statewright/store";
 import { afterEach, beforeEach, expect, test } from "vitest";
 

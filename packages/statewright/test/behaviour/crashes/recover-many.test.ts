@@ -5,7 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
-import { getState, listRuns, recover, sqliteStore } from "statewright";
+import { getState, recover, sqliteStore } from "statewright";
+import { listRuns } from "statewright/inspect";
 import { afterAll, expect, test } from "vitest";
 import { createUnfinishedGraph } from "../../support/processes/unfinished-runs-process.ts";
 

@@ -6,8 +6,6 @@ import {
   END,
   fork,
   getHistory,
-  type PruneOptions,
-  pruneThread,
   type RunEvent,
   resume,
   run,
@@ -16,6 +14,7 @@ import {
   streamEvents,
   subgraph,
 } from "statewright";
+import { type PruneOptions, pruneThread } from "statewright/inspect";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import * as z from "zod";
 import { getFailure, type Place, places } from "../../support/both-stores.ts";

@@ -8,7 +8,6 @@ import {
   engine,
   fork,
   getState,
-  listRuns,
   type RunHandle,
   recover,
   resume,
@@ -16,6 +15,7 @@ import {
   START,
   type Store,
 } from "statewright";
+import { listRuns } from "statewright/inspect";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { setup } from "xstate";
 import * as z from "zod";

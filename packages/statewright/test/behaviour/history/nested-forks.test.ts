@@ -12,7 +12,6 @@ import {
   END,
   fork,
   type Graph,
-  pruneThread,
   resume,
   run,
   START,
@@ -20,6 +19,7 @@ import {
   subgraph,
   toolNode,
 } from "statewright";
+import { pruneThread } from "statewright/inspect";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { fromPromise, setup } from "xstate";
 import * as z from "zod";

@@ -6,7 +6,8 @@ import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { virtualClock } from "@statewright/testing";
-import { getState, listRuns, memoryStore, run, type Store, sqliteStore } from "statewright";
+import { getState, memoryStore, run, type Store, sqliteStore } from "statewright";
+import { listRuns } from "statewright/inspect";
 import { afterAll, expect, test } from "vitest";
 import { answer, asking } from "../../support/processes/answer-process.ts";
 

@@ -17,7 +17,6 @@ import {
   inputNode,
   join,
   listInterrupts,
-  listRuns,
   resume,
   run,
   START,
@@ -25,6 +24,7 @@ import {
   subgraph,
   toolNode,
 } from "statewright";
+import { listRuns } from "statewright/inspect";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createMachine, fromPromise } from "xstate";
 import * as z from "zod";

@@ -18,7 +18,6 @@ import {
   goto,
   graphTool,
   listInterrupts,
-  listRuns,
   type Model,
   recover,
   resume,
@@ -28,7 +27,7 @@ import {
   subgraph,
   toolNode,
 } from "statewright";
-import { exportThread, importThread } from "statewright/inspect";
+import { exportThread, importThread, listRuns } from "statewright/inspect";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import * as z from "zod";
 import { crashAt, getFailure, ignoreResult, type Place, places } from "../../support/both-stores.ts";

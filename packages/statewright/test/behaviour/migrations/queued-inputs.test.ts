@@ -12,12 +12,12 @@ import {
   END,
   engine,
   getState,
-  listRuns,
   run,
   START,
   sqliteStore,
   updateState,
 } from "statewright";
+import { listRuns } from "statewright/inspect";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import * as z from "zod";
 

@@ -3,7 +3,7 @@ import { anthropic } from "@ai-sdk/anthropic";
 import { defineGraph as defineCoreGraph, run as runCore } from "@statewright/core";
 import { call, failWith, say, scriptedModel } from "@statewright/testing";
 import { describe, expect, test } from "vitest";
-import { systemWorld } from "../../../src/adapter.ts";
+import { modelRegistry, systemWorld } from "../../../src/adapter.ts";
 import {
   type AgentOptions,
   channel,
@@ -15,7 +15,6 @@ import {
   type Message,
   type Model,
   modelNode,
-  modelRegistry,
   type NoState,
   type RunEvent,
   run,

@@ -2,15 +2,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createAnthropic } from "@ai-sdk/anthropic";
-import {
-  createAgent,
-  createCodec,
-  defineTool,
-  type LanguageModel,
-  type RunEvent,
-  sqliteStore,
-  type ToolResult,
-} from "statewright";
+import { createAgent, defineTool, type LanguageModel, type RunEvent, sqliteStore, type ToolResult } from "statewright";
+import { createCodec } from "statewright/store";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import * as z from "zod";
 import { anthropicServer } from "../../support/anthropic-server.ts";

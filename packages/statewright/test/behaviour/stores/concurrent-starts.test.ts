@@ -9,13 +9,13 @@ import {
   defineState,
   END,
   getState,
-  listRuns,
   route,
   run,
   START,
   type Store,
   sqliteStore,
 } from "statewright";
+import { listRuns } from "statewright/inspect";
 import { afterAll, expect, test } from "vitest";
 import * as z from "zod";
 

@@ -2,18 +2,8 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import {
-  channel,
-  defineGraph,
-  defineState,
-  END,
-  getState,
-  listRuns,
-  run,
-  START,
-  type Store,
-  sqliteStore,
-} from "statewright";
+import { channel, defineGraph, defineState, END, getState, run, START, type Store, sqliteStore } from "statewright";
+import { listRuns } from "statewright/inspect";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import * as z from "zod";
 

@@ -9,15 +9,15 @@ import {
   END,
   engine,
   getState,
-  listRuns,
-  listSchedules,
   pauseRun,
   resume,
   run,
   START,
   schedule,
+  schedules,
   submit,
 } from "statewright";
+import { listRuns } from "statewright/inspect";
 import { describe, expect, onTestFinished, test } from "vitest";
 import * as z from "zod";
 import { places } from "../../support/both-stores.ts";
@@ -75,7 +75,7 @@ for (const [name, open] of places)
         [1, 2, 3, 4, 5, 6, 7, 8, 9, 10],
         [1, 2, 8, 9, 10],
       ]);
-      expect((await listSchedules(store)).map(({ nextAt }) => nextAt)).toEqual(
+      expect((await schedules.list(store)).map(({ nextAt }) => nextAt)).toEqual(
         [11, 11, 11].map((nth) => start + nth * hourMs),
       );
     });

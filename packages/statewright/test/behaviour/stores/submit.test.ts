@@ -4,14 +4,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
   channel,
-  createThread,
   defineGraph,
   defineState,
   END,
   engine,
   getState,
   isStatewrightError,
-  listRuns,
   memoryStore,
   resume,
   run,
@@ -20,6 +18,7 @@ import {
   sqliteStore,
   submit,
 } from "statewright";
+import { createThread, listRuns } from "statewright/inspect";
 import { afterEach, describe, expect, onTestFinished, test } from "vitest";
 import * as z from "zod";
 

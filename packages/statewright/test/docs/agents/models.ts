@@ -1,7 +1,7 @@
 import { anthropic } from "@ai-sdk/anthropic";
 import { createOpenAI, openai } from "@ai-sdk/openai";
-import { createAgent, getMessageText, type Message, type Model, modelRegistry, sqliteStore } from "statewright";
-import { listProviderCalls, listSources } from "statewright/adapter";
+import { createAgent, getMessageText, type Message, type Model, sqliteStore } from "statewright";
+import { listProviderCalls, listSources, modelRegistry } from "statewright/adapter";
 
 const lastWords = (messages: readonly Message[]): string => messages.slice(-1).map(getMessageText).join();
 

@@ -1,7 +1,8 @@
 import { otelTracer, schemaUrl } from "@statewright/otel";
 import { call, say, scriptedModel } from "@statewright/testing";
 import { todo } from "@statewright/tools";
-import { createAgent, genAiConventions, traceRun } from "statewright";
+import { createAgent } from "statewright";
+import { genAiConventions, traceRun } from "statewright/inspect";
 import { expect, test } from "vitest";
 import { answered } from "./opentelemetry.ts";
 

@@ -1,13 +1,6 @@
 import { todo, todoList } from "@statewright/tools";
-import {
-  createAgent,
-  defineTool,
-  type Model,
-  memoryStore,
-  type SpanStart,
-  type TracedSpan,
-  traceRun,
-} from "statewright";
+import { createAgent, defineTool, type Model, memoryStore } from "statewright";
+import { type SpanStart, type TracedSpan, traceRun } from "statewright/inspect";
 import {
   cacheReplies,
   inputGuardrail,

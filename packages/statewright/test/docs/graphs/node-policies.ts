@@ -6,12 +6,12 @@ import {
   fanOut,
   inputNode,
   isStatewrightError,
-  memoryCache,
   memoryStore,
   resume,
   run,
   START,
 } from "statewright";
+import { memoryCache } from "statewright/store";
 import * as z from "zod";
 
 const Scrape = defineState({ urls: z.array(z.string()), log: channel.list(z.string()) });

@@ -1,21 +1,17 @@
 import {
   channel,
-  countThreads,
-  createThread,
   defineGraph,
   defineState,
   END,
   getState,
-  listRuns,
-  listThreads,
   memoryStore,
   type OnBusy,
   recover,
   resume,
   run,
   START,
-  updateThread,
 } from "statewright";
+import { countThreads, createThread, listRuns, listThreads, updateThread } from "statewright/inspect";
 import * as z from "zod";
 
 const Chat = defineState({ said: z.string(), log: channel.list(z.string()) });

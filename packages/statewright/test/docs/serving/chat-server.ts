@@ -7,11 +7,11 @@ import {
   engine,
   getState,
   isStatewrightError,
-  listThreads,
   type RunEvent,
   type RunHandle,
   sqliteStore,
 } from "statewright";
+import { listThreads } from "statewright/inspect";
 import { confirmTools } from "statewright/middleware";
 import * as z from "zod";
 import { createBankModel, defineTransfer } from "./bank-model.ts";

@@ -2,17 +2,8 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "nod
 import { join } from "node:path";
 import process from "node:process";
 import { setTimeout } from "node:timers/promises";
-import {
-  channel,
-  type Delivery,
-  defineGraph,
-  defineState,
-  deliver,
-  END,
-  isStatewrightError,
-  START,
-  sqliteStore,
-} from "statewright";
+import { channel, defineGraph, defineState, END, isStatewrightError, START, sqliteStore } from "statewright";
+import { type Delivery, deliver } from "statewright/adapter";
 import * as z from "zod";
 
 const Order = defineState({ order: z.string(), log: channel.list(z.string()) });

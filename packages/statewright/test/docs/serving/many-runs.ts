@@ -1,17 +1,5 @@
-import {
-  type ActProgress,
-  cancelRuns,
-  countRuns,
-  defineGraph,
-  defineState,
-  deleteThreads,
-  END,
-  resumeRuns,
-  retryRuns,
-  run,
-  START,
-  sqliteStore,
-} from "statewright";
+import { type ActProgress, bulk, defineGraph, defineState, END, run, START, sqliteStore } from "statewright";
+import { countRuns } from "statewright/inspect";
 import * as z from "zod";
 
 const store = sqliteStore("orders.db");
@@ -38,11 +26,11 @@ await run(orders, { store, thread: "large", tenant: "acme", input: { amount: 500
 await run(orders, { store, thread: "paused", input: { amount: 1 }, breakpoints: { before: ["pay"] } }).result;
 
 // Count first, then act.
-const counted = await retryRuns({ store, graphs: [orders], filter: { tenant: "acme" }, dryRun: true });
+const counted = await bulk.retryRuns({ store, graphs: [orders], filter: { tenant: "acme" }, dryRun: true });
 console.log(counted.matched, "failed runs");
 
 bank.isDown = false;
-const retried = await retryRuns({
+const retried = await bulk.retryRuns({
   store,
   graphs: [orders],
   filter: { tenant: "acme" },
@@ -51,16 +39,16 @@ const retried = await retryRuns({
 });
 for (const { thread, error } of retried.errors) console.log(thread, error);
 
-const resumed = await resumeRuns({ store, graphs: [orders], filter: { graph: "orders" } });
+const resumed = await bulk.resumeRuns({ store, graphs: [orders], filter: { graph: "orders" } });
 console.log(resumed.done, "resumed");
 
-const cancelled = await cancelRuns(store, { filter: { tenant: "acme" }, reason: "the tenant left", by: "ann" });
+const cancelled = await bulk.cancelRuns(store, { filter: { tenant: "acme" }, reason: "the tenant left", by: "ann" });
 console.log(cancelled.done, "cancelled");
 
 // Stop after the first thread, and continue later.
 const controller = new AbortController();
 let last: ActProgress | undefined;
-await deleteThreads(store, {
+await bulk.deleteThreads(store, {
   filter: { tenant: "acme" },
   concurrency: 1,
   signal: controller.signal,
@@ -69,7 +57,7 @@ await deleteThreads(store, {
     controller.abort();
   },
 });
-const rest = await deleteThreads(store, {
+const rest = await bulk.deleteThreads(store, {
   filter: { tenant: "acme" },
   ...(last?.cursor === undefined ? {} : { cursor: last.cursor }),
 });

@@ -4,15 +4,13 @@ import {
   END,
   engine,
   listInterrupts,
-  listNotifications,
   type Notification,
   type Notify,
-  retryNotification,
   run,
   START,
   sqliteStore,
-  stopNotifications,
 } from "statewright";
+import { listNotifications, retryNotification, stopNotifications } from "statewright/inspect";
 import * as z from "zod";
 
 const store = sqliteStore("orders.db");

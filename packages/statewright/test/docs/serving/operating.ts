@@ -3,22 +3,18 @@ import {
   channel,
   defineGraph,
   defineState,
-  deleteThread,
   END,
   fork,
   getHistory,
   getState,
   listInterrupts,
-  listRuns,
-  listThreads,
-  pruneThread,
   resume,
   route,
   run,
   START,
   sqliteStore,
 } from "statewright";
-import { exportThread, importThread } from "statewright/inspect";
+import { deleteThread, exportThread, importThread, listRuns, listThreads, pruneThread } from "statewright/inspect";
 import * as z from "zod";
 
 const day = 24 * 3_600_000;

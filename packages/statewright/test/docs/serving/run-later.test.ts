@@ -1,7 +1,8 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { listRuns, listSchedules, sqliteStore } from "statewright";
+import { schedules, sqliteStore } from "statewright";
+import { listRuns } from "statewright/inspect";
 import { expect, onTestFinished, test } from "vitest";
 import { runProgram } from "../../support/run-program.ts";
 
@@ -18,7 +19,7 @@ test("the program of the page plans runs, lists them, and its engine writes the 
   expect(await start("work")).toBe("A report on visitors\n");
   await start("plan");
   const store = sqliteStore(join(cwd, "reports.db"));
-  expect((await listSchedules(store)).map(({ id }) => id)).toEqual(["morning-report"]);
+  expect((await schedules.list(store)).map(({ id }) => id)).toEqual(["morning-report"]);
   expect((await listRuns(store)).map(({ status }) => status)).toEqual(["queued", "done", "queued"]);
   await store.close();
 });

@@ -1,16 +1,6 @@
 import process from "node:process";
-import {
-  defineGraph,
-  defineState,
-  END,
-  engine,
-  listRuns,
-  listSchedules,
-  START,
-  schedule,
-  sqliteStore,
-  submit,
-} from "statewright";
+import { defineGraph, defineState, END, engine, START, schedule, schedules, sqliteStore, submit } from "statewright";
+import { listRuns } from "statewright/inspect";
 import * as z from "zod";
 
 const Report = defineState({ topic: z.string(), text: z.string().default("") });
@@ -44,7 +34,7 @@ async function plan(): Promise<void> {
 
 /** Prints what is planned. */
 async function list(): Promise<void> {
-  for (const { id, status, nextAt } of await listSchedules(store)) console.log(id, status, toText(nextAt));
+  for (const { id, status, nextAt } of await schedules.list(store)) console.log(id, status, toText(nextAt));
   for (const { thread, status, startAt } of await listRuns(store, { status: "queued" }))
     console.log(thread, status, toText(startAt));
 }

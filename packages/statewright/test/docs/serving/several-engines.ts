@@ -1,6 +1,7 @@
 import process from "node:process";
 import { setTimeout as sleep } from "node:timers/promises";
-import { countRuns, defineGraph, defineState, END, engine, START, sqliteStore, submit } from "statewright";
+import { defineGraph, defineState, END, engine, START, sqliteStore, submit } from "statewright";
+import { countRuns } from "statewright/inspect";
 import * as z from "zod";
 
 const Report = defineState({ customer: z.string(), nth: z.number(), pages: z.number().default(0) });

@@ -1,19 +1,7 @@
 import { randomBytes } from "node:crypto";
-import {
-  channel,
-  defineGraph,
-  defineState,
-  deleteThread,
-  END,
-  encryptStore,
-  folderArtifactBodies,
-  memoryStore,
-  pruneThread,
-  run,
-  START,
-  sqliteStore,
-} from "statewright";
-import { copyThread, exportThread, importThread } from "statewright/inspect";
+import { channel, defineGraph, defineState, END, memoryStore, run, START, sqliteStore } from "statewright";
+import { copyThread, deleteThread, exportThread, importThread, pruneThread } from "statewright/inspect";
+import { encryptStore, folderArtifactBodies } from "statewright/store";
 import * as z from "zod";
 
 const day = 24 * 3_600_000;

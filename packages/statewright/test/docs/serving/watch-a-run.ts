@@ -1,16 +1,8 @@
 import process from "node:process";
 import { say, scriptedModel } from "@statewright/testing";
-import {
-  createAgent,
-  engine,
-  type RunEvent,
-  socketRelay,
-  sqliteStore,
-  streamEvents,
-  streamMessageText,
-  submit,
-  userMessage,
-} from "statewright";
+import { createAgent, engine, type RunEvent, sqliteStore, streamEvents, submit, userMessage } from "statewright";
+import { streamMessageText } from "statewright/inspect";
+import { socketRelay } from "statewright/store";
 
 const [role = "work"] = process.argv.slice(2);
 const thread = "talk-1";

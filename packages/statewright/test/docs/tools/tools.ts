@@ -6,14 +6,13 @@ import {
   defineState,
   defineTool,
   inject,
-  jsonSchemaInput,
   type Model,
   type Tool,
   type ToolCall,
   type ToolRuntime,
   toolRegistry,
 } from "statewright";
-import { fromPiTool, toolSpec } from "statewright/adapter";
+import { fromPiTool, jsonSchemaInput, toolSpec } from "statewright/adapter";
 import { lintTool } from "statewright/inspect";
 import { cacheResults } from "statewright/middleware";
 import * as z from "zod";

@@ -1,6 +1,5 @@
 import {
   channel,
-  createCodec,
   defineGraph,
   defineState,
   END,
@@ -15,6 +14,7 @@ import {
   START,
   sqliteStore,
 } from "statewright";
+import { createCodec } from "statewright/store";
 import * as z from "zod";
 
 // a diary with a summary at every third entry

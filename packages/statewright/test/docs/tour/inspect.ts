@@ -9,8 +9,6 @@ import {
   getHistory,
   getState,
   goto,
-  listRuns,
-  listThreads,
   resume,
   run,
   START,
@@ -18,6 +16,7 @@ import {
   streamEvents,
   updateState,
 } from "statewright";
+import { listRuns, listThreads } from "statewright/inspect";
 import * as z from "zod";
 
 const Purchase = defineState({ amount: z.number(), log: channel.list(z.string()), paid: z.boolean().default(false) });

@@ -4,18 +4,8 @@
  */
 import process from "node:process";
 import { crashPoint, crashPoints, logEffect } from "@statewright/testing";
-import {
-  channel,
-  defineGraph,
-  defineState,
-  END,
-  getState,
-  listRuns,
-  recover,
-  run,
-  START,
-  sqliteStore,
-} from "statewright";
+import { channel, defineGraph, defineState, END, getState, recover, run, START, sqliteStore } from "statewright";
+import { listRuns } from "statewright/inspect";
 import * as z from "zod";
 
 const thread = "line";

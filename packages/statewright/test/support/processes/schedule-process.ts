@@ -10,14 +10,14 @@ import {
   defineState,
   END,
   engine,
-  listRuns,
-  listSchedules,
   START,
   type Store,
   schedule,
+  schedules,
   sqliteStore,
   submit,
 } from "statewright";
+import { listRuns } from "statewright/inspect";
 import * as z from "zod";
 
 const hourMs = 3_600_000;
@@ -70,6 +70,6 @@ await host.start();
 while ((await listRuns(store, { status: "done" })).length < 4) await new Promise((resolve) => setTimeout(resolve, 1));
 await host.stop();
 const rows = (await listRuns(store)).map(({ key, status }) => `${key} ${status}`).toSorted();
-const next = (await listSchedules(store)).map(({ nextAt }) => (nextAt ?? 0) - start);
+const next = (await schedules.list(store)).map(({ nextAt }) => (nextAt ?? 0) - start);
 process.stdout.write(JSON.stringify({ rows, next }));
 await store.close();

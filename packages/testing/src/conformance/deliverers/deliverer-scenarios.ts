@@ -1,5 +1,6 @@
 /** Scenarios of the deliverer suite. Each one opens a deliverer of its own. */
-import { cancelRun, type Delivery, type DeliveryResult, steer } from "@statewright/core";
+import { cancelRun, steer } from "@statewright/core";
+import type { Delivery, DeliveryResult } from "@statewright/core/adapter";
 import { assertEqual, assertTrue } from "../assert.ts";
 import { askExpiresMs, createDelivererGraphs, hasEffectAtMost } from "./deliverer-graphs.ts";
 import { type DelivererTest, type DelivererUnderTest, defineDelivererTest } from "./deliverer-test.ts";

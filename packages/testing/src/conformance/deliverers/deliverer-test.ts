@@ -1,5 +1,6 @@
 /** Definition of conformance tests for deliverers: adapters of orchestrators that deliver work at least once. */
-import type { Delivery, DeliveryResult, Store } from "@statewright/core";
+import type { Store } from "@statewright/core";
+import type { Delivery, DeliveryResult } from "@statewright/core/adapter";
 
 /** Version and clock of the workers. */
 export interface WorkerOptions {

@@ -4,12 +4,10 @@ import * as z from "zod";
 import { computeArtifactKey, getArtifactHandle } from "../../../../src/adapter.ts";
 import {
   type ArtifactRef,
-  type ArtifactStore,
   defineMiddleware,
   defineTool,
   type Json,
   type ModelRequest,
-  memoryArtifacts,
   memoryStore,
   readArtifact,
   type Store,
@@ -18,6 +16,7 @@ import {
   type ToolSafety,
 } from "../../../../src/index.ts";
 import { exportThread } from "../../../../src/inspect.ts";
+import { type ArtifactStore, memoryArtifacts } from "../../../../src/store.ts";
 import {
   type ChatResult,
   call,

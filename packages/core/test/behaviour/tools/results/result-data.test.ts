@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
 import {
-  createCodec,
   defineMiddleware,
   defineTool,
   inject,
@@ -10,6 +9,7 @@ import {
   run,
   type ToolRuntime,
 } from "../../../../src/index.ts";
+import { createCodec } from "../../../../src/store.ts";
 import { collectEvents, getFailure } from "../../../support/failure.ts";
 import {
   call,

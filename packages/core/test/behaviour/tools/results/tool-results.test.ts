@@ -3,7 +3,6 @@ import { inspect } from "node:util";
 import { expect, expectTypeOf, test } from "vitest";
 import * as z from "zod";
 import {
-  createCodec,
   decide,
   defineTool,
   type Json,
@@ -14,6 +13,7 @@ import {
   type ToolResult,
   type ToolReturn,
 } from "../../../../src/index.ts";
+import { createCodec } from "../../../../src/store.ts";
 import {
   Chat,
   call,

@@ -1,4 +1,4 @@
-/** Lists, pauses, resumes, removes and runs schedules of a store; needs no graph. */
+/** Lists, pauses, resumes, removes and runs schedules of a store without a graph: the public namespace `schedules`. */
 import { StatewrightError } from "../../base/errors.ts";
 import { checkId, createId } from "../../base/ids.ts";
 import { checkOptions, listOptionNames } from "../../base/options.ts";
@@ -13,7 +13,7 @@ import { createCalendar } from "./calendar.ts";
 import { createSlotRun } from "./fire-schedules.ts";
 import { type RunSchedule, toRunSchedule } from "./run-schedule.ts";
 
-/** Filter of `listSchedules`. */
+/** Filter of `schedules.list`. */
 export interface ListSchedulesOptions extends Pick<ScheduleFilter, "tenant" | "owner" | "after" | "limit"> {
   /** Name of the graph. */
   readonly graph?: string | undefined;
@@ -39,20 +39,20 @@ const filterNames = listOptionNames<ListSchedulesOptions>({
  *
  * @example
  * ```ts
- * for (const { id, status, nextAt } of await listSchedules(store, { tenant: "acme" })) console.log(id, status, nextAt);
+ * for (const { id, status, nextAt } of await schedules.list(store, { tenant: "acme" })) console.log(id, status, nextAt);
  * ```
  */
-export async function listSchedules(store: Store, filter: ListSchedulesOptions = {}): Promise<readonly RunSchedule[]> {
-  checkStoreOption("listSchedules", store ?? null);
-  checkOptions("listSchedules", filter, filterNames);
+export async function list(store: Store, filter: ListSchedulesOptions = {}): Promise<readonly RunSchedule[]> {
+  checkStoreOption("schedules.list", store ?? null);
+  checkOptions("schedules.list", filter, filterNames);
   const { graph, ...page } = filter;
   const rows = await store.schedules.list({ ...page, ...(graph === undefined ? {} : { graphs: [graph] }) });
   return rows.map(toRunSchedule);
 }
 
-/** Pauses a schedule: no slot fires until `resumeSchedule`. Runs that are queued stay. Throws `unknown_schedule`. */
-export async function pauseSchedule(store: Store, id: string, options: ScheduleCallOptions = {}): Promise<RunSchedule> {
-  return await changeSchedule("pauseSchedule", { store, id, options }, ({ dueAt: _, ...row }, now) =>
+/** Pauses a schedule: no slot fires until `schedules.resume`. Runs that are queued stay. Throws `unknown_schedule`. */
+export async function pause(store: Store, id: string, options: ScheduleCallOptions = {}): Promise<RunSchedule> {
+  return await changeSchedule("schedules.pause", { store, id, options }, ({ dueAt: _, ...row }, now) =>
     row.pausedAt === undefined ? { ...row, updatedAt: now, pausedAt: now } : undefined,
   );
 }
@@ -61,12 +61,8 @@ export async function pauseSchedule(store: Store, id: string, options: ScheduleC
  * Resumes a paused schedule with the first slot after now: the slots of the pause do not run. Throws
  * `unknown_schedule`.
  */
-export async function resumeSchedule(
-  store: Store,
-  id: string,
-  options: ScheduleCallOptions = {},
-): Promise<RunSchedule> {
-  return await changeSchedule("resumeSchedule", { store, id, options }, ({ pausedAt, ...row }, now) => {
+export async function resume(store: Store, id: string, options: ScheduleCallOptions = {}): Promise<RunSchedule> {
+  return await changeSchedule("schedules.resume", { store, id, options }, ({ pausedAt, ...row }, now) => {
     if (pausedAt === undefined) return undefined;
     const dueAt = createCalendar(row).findNext(now);
     return { ...row, updatedAt: now, ...(dueAt === undefined ? {} : { dueAt }) };
@@ -74,8 +70,8 @@ export async function resumeSchedule(
 }
 
 /** Removes a schedule; false for an unknown id. Runs that it queued stay. */
-export async function removeSchedule(store: Store, id: string): Promise<boolean> {
-  checkStoreOption("removeSchedule", store ?? null);
+export async function remove(store: Store, id: string): Promise<boolean> {
+  checkStoreOption("schedules.remove", store ?? null);
   return await store.schedules.delete(checkId("schedule", id));
 }
 
@@ -84,7 +80,7 @@ export async function removeSchedule(store: Store, id: string): Promise<boolean>
  * unchanged. A repeated call with the same `key` returns the existing run; without a key each call queues a run. Throws
  * `unknown_schedule`, and `thread_busy` with `onBusy: "reject"`.
  */
-export async function runScheduleNow(
+export async function runNow(
   store: Store,
   id: string,
   options: ScheduleCallOptions & {
@@ -93,9 +89,9 @@ export async function runScheduleNow(
   } = {},
 ): Promise<SubmittedRun> {
   const { key, ...rest } = options;
-  const world = checkCall("runScheduleNow", { store, id, options: rest });
+  const world = checkCall("schedules.runNow", { store, id, options: rest });
   if (key !== undefined) checkId("idempotency key", key);
-  const row = await getSchedule("runScheduleNow", store, id);
+  const row = await getSchedule("schedules.runNow", store, id);
   const at = await readStoreTime(store, world);
   const queued = await store.enqueue(createSlotRun(row, world, { at, key: key ?? createId("now_", world.random) }));
   stopPreempted(store, queued);
@@ -139,6 +135,6 @@ async function getSchedule(where: string, store: Store, id: string): Promise<Sch
   if (row !== undefined) return row;
   throw new StatewrightError("unknown_schedule", {
     what: `${where}: expected a schedule of the store, got the id "${id}"`,
-    next: "Use listSchedules to find the ids, or create the schedule with schedule",
+    next: "Use schedules.list to find the ids, or create the schedule with schedule",
   });
 }

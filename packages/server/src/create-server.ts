@@ -1,0 +1,164 @@
+/** Server: handler, listener, drain and routes, from checked options and the parts of the protocols. */
+import { getEngineOptions, getEngineState, systemWorld } from "@statewright/core/adapter";
+import type { Action, Caller } from "./access/caller.ts";
+import { createAccess } from "./access/server-access.ts";
+import { createCors } from "./http/cors.ts";
+import { createHandler, type HandlerParts } from "./http/handler.ts";
+import { answerHealth, healthPaths } from "./http/health.ts";
+import { resolveLimits, type ServerLimits } from "./http/limits.ts";
+import { createRateLimit } from "./http/rate-limit.ts";
+import type { HttpMethod, Protocol } from "./http/route.ts";
+import { createRouteTable } from "./http/route-table.ts";
+import { createStreams, type Streams } from "./http/stream-response.ts";
+import { toProblem } from "./http/to-problem.ts";
+import type { Listener, ListenOptions } from "./listen.ts";
+import { checkServeOptions, resolvePlace, type ServeOptions, type ServerPlace } from "./serve-options.ts";
+
+/** Route of a server, with its path below the base path. */
+export interface ServerRoute {
+  readonly protocol: string;
+  readonly method: HttpMethod;
+  readonly path: string;
+  /** Right that is asked before the handler runs. `public`: a probe, which needs no credential. */
+  readonly action: Action | "public";
+  readonly isRead: boolean;
+}
+
+/** HTTP server of an engine. */
+export interface Server {
+  /** Answers a web request. Never rejects. */
+  readonly fetch: (request: Request) => Promise<Response>;
+  /** Listens on an address of this machine. Loads the listener of Node at the first call. */
+  listen(options?: ListenOptions): Promise<Listener>;
+  /**
+   * Refuses new runs, stops the engine at the end of its supersteps, and closes all streams. Reads go on. `graceMs`
+   * aborts the runs after that many milliseconds. Default: no limit.
+   */
+  drain(options?: { readonly graceMs?: number }): Promise<void>;
+  /** OpenAPI 3.1 document of the native API. */
+  readonly openapi: () => unknown;
+  /** Closes all streams and listeners. The engine goes on. */
+  close(): Promise<void>;
+  /** Asks again for the rights of the streams of a caller, and ends those without. */
+  revoke(caller: Pick<Caller, "id" | "tenant">): Promise<void>;
+  /** All routes of all protocols. */
+  readonly routes: readonly ServerRoute[];
+}
+
+/** Checked options of a server, for its parts. */
+export interface ServerContext {
+  readonly limits: ServerLimits;
+  readonly place: ServerPlace;
+}
+
+/** Parts of a server that `serve` adds. */
+export interface ServerParts {
+  /** All protocols, the native API included. */
+  readonly protocols: readonly Protocol[];
+  readonly forCaller: HandlerParts["forCaller"];
+  /** OpenAPI document of the native API. */
+  readonly getDocument: () => unknown;
+}
+
+/** Milliseconds until a drain without a limit closes its streams. */
+const maxDrainMs = 600_000;
+
+/** Creates a server. Throws `invalid_option`. */
+export function createServer(options: ServeOptions, createParts: (context: ServerContext) => ServerParts): Server {
+  checkServeOptions(options);
+  const { engine, cors = { origins: [] }, trustProxy = [], role = "serve", exposeErrors = false } = options;
+  const { store, world = systemWorld() } = getEngineOptions(engine);
+  const { log = world.log } = options;
+  let isDraining = false;
+  const health = { store, isDraining: () => isDraining, isServing: () => getEngineState(engine) === "serving" };
+  const access = createAccess(options.access);
+  if (!access.isConfigured) log("error", "serve: the server has no access option and refuses all requests");
+  const limits = resolveLimits(options.limits);
+  const place = resolvePlace(options);
+  const { protocols, forCaller, getDocument } = createParts({ limits, place });
+  const table = createRouteTable(protocols);
+  const streams = createServerStreams({ world, log, limits, exposeErrors });
+  const parts: HandlerParts = {
+    ...place,
+    access,
+    table,
+    world,
+    log,
+    limits,
+    cors: createCors(cors),
+    role,
+    exposeErrors,
+    limit: createRateLimit(options.limit, world),
+    trustProxy: new Set(trustProxy),
+    isDraining: () => isDraining,
+    answerHealth: (path, method) => answerHealth(health, path, method),
+    forCaller,
+    createStream: ({ request, caller, source, options: streamOptions, hasRight }) =>
+      streams.respond({ caller, signal: request.signal, isAllowed: hasRight }, source, streamOptions),
+  };
+  const handle = createHandler(parts);
+  const listeners = new Set<Listener>();
+  const drain: Server["drain"] = async (drainOptions = {}) => {
+    isDraining = true;
+    const ended = streams.drain({ graceMs: drainOptions.graceMs ?? maxDrainMs });
+    await engine.stop(drainOptions);
+    streams.close();
+    await ended;
+  };
+  return {
+    fetch: (request) => handle(request),
+    listen: async (listenOptions = {}) => {
+      const { listenHttp } = await import("./listen.ts");
+      const hasHostNames = options.hosts !== undefined || options.publicUrl !== undefined;
+      const listener = await listenHttp({ ...parts, handle, hasHostNames, drain }, listenOptions);
+      listeners.add(listener);
+      return listener;
+    },
+    drain,
+    openapi: getDocument,
+    revoke: (caller) => streams.revoke(caller),
+    close: async () => {
+      streams.close();
+      await Promise.all([...listeners].map((listener) => listener.close()));
+      listeners.clear();
+    },
+    routes: listRoutes(table.rows),
+  };
+}
+
+function createServerStreams({
+  world,
+  log,
+  limits,
+  exposeErrors,
+}: Pick<HandlerParts, "world" | "log" | "limits" | "exposeErrors">): Streams {
+  return createStreams({
+    world,
+    limits: { perCaller: limits.streamsPerCaller, total: limits.streams },
+    toProblem: (error) => {
+      const problem = toProblem(error, { exposeErrors });
+      if (problem.status >= 500) log("error", "a stream failed", { code: problem.code, error });
+      return problem;
+    },
+  });
+}
+
+function listRoutes(rows: ReturnType<typeof createRouteTable>["rows"]): readonly ServerRoute[] {
+  const probes = healthPaths.map((path) => ({
+    protocol: "health",
+    method: "GET" as const,
+    path,
+    action: "public" as const,
+    isRead: true,
+  }));
+  return [
+    ...rows.map(({ protocol, route, path }) => ({
+      protocol: protocol.name,
+      method: route.method,
+      path,
+      action: route.action,
+      isRead: route.isRead,
+    })),
+    ...probes,
+  ];
+}

@@ -1,0 +1,103 @@
+/** Acts that stop, steer, list and await runs. */
+import { cancelRun, isStatewrightError, type Message, pauseRun, StatewrightError, steer } from "@statewright/core";
+import { listRuns } from "@statewright/core/inspect";
+import type { CallerScope, OwnThread } from "./caller-scope.ts";
+import type { CallerService, CancelRequest, RunView } from "./caller-service.ts";
+import type { Cursors } from "./cursors.ts";
+import { findRunRow } from "./find-run-row.ts";
+import { omitUndefined } from "./omit-undefined.ts";
+import { loadPage } from "./pages.ts";
+import { createNothingAtWorkProblem } from "./service-problems.ts";
+import { statusTable } from "./status-table.ts";
+import { createUnknownRunError } from "./thread-ids.ts";
+import { toRunView } from "./views.ts";
+import { waitForHint } from "./wait-for-hint.ts";
+
+type ControlActs = "cancelRun" | "pauseRun" | "sendMessage" | "listRuns" | "getRun" | "waitForRun";
+
+/** Creates the acts that stop, steer, list and await runs of a caller. */
+export function createControlActs(scope: CallerScope, cursors: Cursors): Pick<CallerService, ControlActs> {
+  const { store } = scope;
+  return {
+    cancelRun: (thread, request) => stopRun(scope, thread, request, cancelRun),
+    pauseRun: (thread, request) => stopRun(scope, thread, request, pauseRun),
+    sendMessage: async (thread, { id, kind, messages, branch }) => {
+      const own = await scope.requireThread(thread, { action: "run.start", changes: true });
+      const graph = scope.requireGraph(own.row.graph ?? "");
+      const { world, codec } = scope;
+      checkFromUser(messages);
+      const sent = { store, thread: own.stored, input: messages, kind, world, codec };
+      await steer(graph, { ...sent, ...omitUndefined({ branch, id }) });
+    },
+    listRuns: async (thread, { status, ...page }) => {
+      const { stored } = await scope.requireThread(thread, { action: "thread.read" });
+      return await loadPage({ scope, cursors }, page, {
+        name: `runs ${stored}`,
+        load: ({ before, limit }) => listRuns(store, { thread: stored, limit, ...omitUndefined({ before, status }) }),
+        getCursor: ({ cursor }) => cursor,
+        toItem: (row) => toRunView(scope, row),
+      });
+    },
+    getRun: async (run) => toRunView(scope, (await scope.requireRun(run)).row),
+    waitForRun: async (run, signal) => {
+      const { thread } = await scope.requireRun(run);
+      return await waitForRun(scope, { stored: scope.toStoredId(thread), run, signal });
+    },
+  };
+}
+
+/** Throws `invalid_input` for messages of others than the user: a caller cannot speak for the system or the model. */
+function checkFromUser(messages: readonly Message[]): void {
+  const other = messages.find(({ role }) => role !== "user");
+  if (other === undefined && messages.length > 0) return;
+  throw new StatewrightError("invalid_input", {
+    what: `sendMessage: expected messages with the role user, got ${other === undefined ? "none" : `one with the role ${JSON.stringify(other.role)}`}`,
+    next: "Send messages of the user only",
+  });
+}
+
+/** Cancels or pauses a run of a thread. Throws the problem `nothing_at_work` for a thread without an unfinished run. */
+async function stopRun(
+  scope: CallerScope,
+  thread: string,
+  { run, branch, reason }: CancelRequest,
+  stop: typeof cancelRun,
+): Promise<RunView> {
+  const own = await scope.requireThread(thread, { action: "run.cancel", run, changes: true });
+  const { store, world, codec, caller } = scope;
+  try {
+    const options = { thread: own.stored, run, branch, reason, by: caller.id, world, codec };
+    const stopped = await stop(store, options);
+    return toRunView(scope, await requireRunRow(scope, own, stopped.run));
+  } catch (error) {
+    if (run === undefined && isStatewrightError(error, "unknown_run")) throw createNothingAtWorkProblem();
+    throw error;
+  }
+}
+
+async function requireRunRow({ store }: CallerScope, { stored }: Pick<OwnThread, "stored">, run: string) {
+  const row = await findRunRow(store, stored, run);
+  if (row === undefined) throw createUnknownRunError(run);
+  return row;
+}
+
+/** Time between two reads of a row in a store without hints, and after a lost hint, in milliseconds. */
+const pollMs = 500;
+
+/** Resolves when the run neither works nor waits for its turn, or when the signal fires. */
+async function waitForRun(
+  scope: CallerScope,
+  { stored, run, signal }: { readonly stored: string; readonly run: string; readonly signal: AbortSignal },
+): Promise<RunView> {
+  const hints = waitForHint(scope, stored, signal);
+  try {
+    for (;;) {
+      const hint = hints.next(pollMs);
+      const row = await requireRunRow(scope, { stored }, run);
+      if (statusTable[row.status].isResting || signal.aborted) return toRunView(scope, row);
+      await hint;
+    }
+  } finally {
+    hints.stop();
+  }
+}

@@ -1,0 +1,209 @@
+/** Acts of callers over an engine. */
+import { isStatewrightError } from "@statewright/core";
+import {
+  checkChoice,
+  checkFunction,
+  checkOptions,
+  getEngineOptions,
+  getErrorFact,
+  invalidOption,
+  listOptionNames,
+  replaceErrorText,
+  systemWorld,
+} from "@statewright/core/adapter";
+import { plainCodec } from "@statewright/core/store";
+import type { Action, Caller } from "../access/caller.ts";
+import { RequestProblem } from "../http/problem.ts";
+import { CallerScope } from "./caller-scope.ts";
+import type { CallerService } from "./caller-service.ts";
+import { createChangeActs } from "./change-states.ts";
+import { createControlActs } from "./control-runs.ts";
+import { type Cursors, createCursors } from "./cursors.ts";
+import { errorTitles } from "./error-titles.ts";
+import { createGraphActs } from "./graphs.ts";
+import { createInterruptActs } from "./interrupts.ts";
+import type { ServiceOptions } from "./service-options.ts";
+import { createStartActs } from "./start-runs.ts";
+import { createStateActs } from "./states.ts";
+import { createEventActs } from "./stream-events.ts";
+import { createThreadActs } from "./threads.ts";
+
+/** Acts of callers: one object for all requests of a server. */
+export interface Services {
+  /** Returns the acts of a caller through a protocol. Throws `invalid_option` for a caller outside of the grammar. */
+  forCaller(caller: Caller, protocol: string): CallerService;
+}
+
+const names = listOptionNames<ServiceOptions>({
+  engine: true,
+  authorize: true,
+  contextOf: true,
+  expose: true,
+  scope: true,
+  role: true,
+  redact: true,
+  exposeErrors: true,
+  cursorKey: true,
+  onAudit: true,
+});
+
+/**
+ * Creates the acts of callers over the threads and the graphs of an engine. Throws `invalid_option` for an engine of
+ * another copy of the package, and for invalid options.
+ *
+ * @example
+ * ```ts
+ * const services = createServices({ engine: host });
+ * const service = services.forCaller({ id: "ann", tenant: "acme" }, "native");
+ * const { run } = await service.startRun("trip", { graph: "assistant", input });
+ * ```
+ */
+export function createServices(options: ServiceOptions): Services {
+  checkServiceOptions(options);
+  const { store, codec = plainCodec, world = systemWorld() } = getEngineOptions(options.engine);
+  const cursors = createCursors({ secret: options.cursorKey, store, codec, world });
+  return {
+    forCaller: (caller, protocol) => createCallerService(new CallerScope(options, caller, protocol), cursors),
+  };
+}
+
+function checkServiceOptions(options: ServiceOptions): void {
+  checkOptions("createServices", options, names);
+  const { authorize, contextOf, redact, onAudit, scope = "tenant", role = "serve", cursorKey } = options;
+  checkFunction("createServices", { authorize, contextOf, redact, onAudit });
+  checkChoice("createServices", { scope }, ["tenant", "caller"]);
+  checkChoice("createServices", { role }, ["serve", "readOnly"]);
+  if (cursorKey === undefined || (typeof cursorKey === "string" && cursorKey.length >= 16)) return;
+  throw invalidOption({
+    where: "createServices",
+    option: "cursorKey",
+    expected: "a secret of at least 16 characters",
+    found: "a shorter one",
+  });
+}
+
+/** Creates the acts of a caller. */
+function createCallerService(scope: CallerScope, cursors: Cursors): CallerService {
+  const acts: CallerService = {
+    ...createGraphActs(scope),
+    ...createThreadActs(scope, cursors),
+    ...createStartActs(scope),
+    ...createControlActs(scope, cursors),
+    ...createStateActs(scope, cursors),
+    ...createChangeActs(scope),
+    ...createInterruptActs(scope, cursors),
+    ...createEventActs(scope),
+  };
+  const read = createReader(scope);
+  const change = createChanger(scope);
+  return {
+    listGraphs: read(acts.listGraphs),
+    getGraph: read(acts.getGraph),
+    listThreads: read(acts.listThreads),
+    countThreads: read(acts.countThreads),
+    createThread: change("createThread", "thread.write", acts.createThread),
+    getThread: read(acts.getThread),
+    updateThread: change("updateThread", "thread.write", acts.updateThread),
+    deleteThread: change("deleteThread", "thread.delete", acts.deleteThread),
+    copyThread: change("copyThread", "thread.write", acts.copyThread),
+    pruneThread: change("pruneThread", "thread.delete", acts.pruneThread),
+    startRun: change("startRun", "run.start", acts.startRun),
+    answer: change("answer", "run.answer", acts.answer),
+    resumeRun: change("resumeRun", "run.start", acts.resumeRun),
+    cancelRun: change("cancelRun", "run.cancel", acts.cancelRun),
+    pauseRun: change("pauseRun", "run.cancel", acts.pauseRun),
+    sendMessage: change("sendMessage", "run.start", acts.sendMessage),
+    listRuns: read(acts.listRuns),
+    getRun: read(acts.getRun),
+    waitForRun: read(acts.waitForRun),
+    getState: read(acts.getState),
+    listStates: read(acts.listStates),
+    listBranches: read(acts.listBranches),
+    fork: change("fork", "thread.write", acts.fork),
+    updateState: change("updateState", "thread.write", acts.updateState),
+    editMessage: change("editMessage", "run.start", acts.editMessage),
+    listInterrupts: read(acts.listInterrupts),
+    streamEvents: read(acts.streamEvents),
+  };
+}
+
+type Act<Args extends readonly unknown[], Result> = (...args: Args) => Promise<Result>;
+
+/** Wraps acts that change nothing: their errors name the ids of the caller. */
+function createReader(scope: CallerScope) {
+  return <Args extends readonly unknown[], Result>(act: Act<Args, Result>): Act<Args, Result> =>
+    async (...args) => {
+      try {
+        return await act(...args);
+      } catch (error) {
+        throw toCallerError(scope, error);
+      }
+    };
+}
+
+/** Wraps acts that change something: their result goes to the audit, too. */
+function createChanger(scope: CallerScope) {
+  return <Args extends readonly unknown[], Result>(
+    name: keyof CallerService,
+    action: Action,
+    act: Act<Args, Result>,
+  ): Act<Args, Result> =>
+    async (...args) => {
+      const audit = createAudit(scope, name, action, args[0]);
+      try {
+        const result = await act(...args);
+        audit("done", result);
+        return result;
+      } catch (error) {
+        const shown = toCallerError(scope, error);
+        audit(getCode(shown), undefined);
+        throw shown;
+      }
+    };
+}
+
+/** Returns the function that records the end of a change. */
+function createAudit(scope: CallerScope, act: keyof CallerService, action: Action, target: unknown) {
+  const { options, caller, protocol, world } = scope;
+  return (result: string, value: unknown): void => {
+    const { onAudit } = options;
+    if (onAudit === undefined) return;
+    const ids = readIds(target, value);
+    const who = { caller: caller.id, tenant: caller.tenant, protocol };
+    try {
+      onAudit({ at: world.clock.now(), ...who, action, act, ...ids, result });
+    } catch (error) {
+      world.log("error", "the option onAudit threw", { act, error });
+    }
+  };
+}
+
+/** Ids of the thread and of the run that a change was about. */
+function readIds(target: unknown, value: unknown): { readonly thread?: string; readonly run?: string } {
+  const result = readObject(value);
+  const run = readObject(result["run"]);
+  const thread = typeof target === "string" ? target : readObject(result["thread"])["id"];
+  const runId = run["id"] ?? (result["attempt"] === undefined ? undefined : result["id"]);
+  return {
+    ...(typeof thread === "string" ? { thread } : {}),
+    ...(typeof runId === "string" ? { run: runId } : {}),
+  };
+}
+
+function readObject(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null ? { ...value } : {};
+}
+
+function getCode(error: unknown): string {
+  if (error instanceof RequestProblem) return error.problem.code;
+  return isStatewrightError(error) ? error.code : "internal";
+}
+
+/** Returns an error as the caller may see it: with the ids of the caller, and an invalid value as the caller's fault. */
+function toCallerError(scope: CallerScope, error: unknown): unknown {
+  if (!isStatewrightError(error)) return error;
+  const shown = replaceErrorText(error, (text) => scope.removePrefix(text));
+  if (shown.code !== "invalid_option") return shown;
+  const title = errorTitles.invalid_option;
+  return new RequestProblem({ status: 422, code: "invalid_option", title, detail: `${getErrorFact(shown)}.` });
+}

@@ -1,0 +1,108 @@
+/** Acts that read states of threads. */
+import { END, type Graph, getHistory, getState, StatewrightError } from "@statewright/core";
+import { findInnerGraph } from "@statewright/core/adapter";
+import type { CallerScope, OwnThread } from "./caller-scope.ts";
+import type { CallerService, StateView } from "./caller-service.ts";
+import type { Cursors } from "./cursors.ts";
+import { omitUndefined } from "./omit-undefined.ts";
+import { loadPage } from "./pages.ts";
+import { toJsonObject } from "./to-json.ts";
+
+/** Place of a state in a thread. */
+export interface StatePlace {
+  readonly at?: number | undefined;
+  readonly branch?: string | undefined;
+  readonly nesting?: string | undefined;
+}
+
+/** Creates the acts that read states of a caller. */
+export function createStateActs(
+  scope: CallerScope,
+  cursors: Cursors,
+): Pick<CallerService, "getState" | "listStates" | "listBranches"> {
+  const { store, codec } = scope;
+  return {
+    getState: async (thread, place = {}) => {
+      const own = await scope.requireThread(thread, { action: "thread.read" });
+      return await loadStateView(scope, own, place);
+    },
+    listStates: async (thread, { branch = undefined, ...page }) => {
+      const own = await scope.requireThread(thread, { action: "thread.read" });
+      const followed = branch ?? own.row.headBranch;
+      return await loadPage({ scope, cursors }, page, {
+        name: `states ${own.stored} ${followed}`,
+        load: async ({ before, limit }) => {
+          if (own.row.graph === undefined) return [];
+          const place = { store, thread: own.stored, branch: followed, codec, pageSize: limit };
+          const last = before === undefined ? {} : { before: Number(before) };
+          const rows: number[] = [];
+          for await (const { checkpointId } of getHistory(scope.requireGraph(own.row.graph), { ...place, ...last })) {
+            rows.push(checkpointId);
+            if (rows.length === limit) break;
+          }
+          return rows;
+        },
+        getCursor: String,
+        toItem: (at) => loadStateView(scope, own, { at }),
+      });
+    },
+    listBranches: async (thread) => {
+      const { stored } = await scope.requireThread(thread, { action: "thread.read" });
+      const branches = await store.branches(stored);
+      return branches.map(({ name, from, head }) => ({ name, ...omitUndefined({ from, head }) }));
+    },
+  };
+}
+
+/** Loads the state of a thread at a place, without private channels. Throws `unknown_checkpoint`, `unknown_branch`. */
+export async function loadStateView(scope: CallerScope, own: OwnThread, place: StatePlace): Promise<StateView> {
+  const { store, codec } = scope;
+  if (own.row.graph === undefined) throw createNoStateError(own.wire);
+  const outermost = scope.requireGraph(own.row.graph);
+  const graph = findGraphAt(outermost, place.nesting);
+  const found = await getState(graph, { store, thread: own.stored, codec, ...omitUndefined(place) });
+  const checkpoint = await store.checkpoint(own.stored, found.checkpointId);
+  const shown = Object.entries(found.state).filter(([channel]) => !graph.private.has(channel));
+  return {
+    thread: own.wire,
+    graph: graph.name,
+    checkpoint: found.checkpointId,
+    ...omitUndefined({ parent: checkpoint?.parent }),
+    branch: found.branch,
+    step: found.step,
+    source: checkpoint?.source ?? "step",
+    next: found.next.filter((node) => node !== END),
+    values: toJsonObject(Object.fromEntries(shown)),
+    interrupts: found.interrupts,
+    answered: found.answered,
+    ...omitUndefined({ status: found.status, run: checkpoint?.run }),
+    at: checkpoint?.at ?? 0,
+  };
+}
+
+/** Returns the graph at a path of nodes and tools. Throws `unknown_checkpoint` for a path that the graph does not have. */
+function findGraphAt(outermost: Graph, nesting: string | undefined): Graph {
+  let graph: Graph = outermost;
+  for (const name of nesting === undefined ? [] : nesting.split(".")) {
+    const inner = findInnerGraph(graph, name);
+    if (inner === undefined || !isGraph(inner))
+      throw new StatewrightError("unknown_checkpoint", {
+        what: `the graph "${outermost.name}" has no inner graph at "${nesting}"`,
+        next: "Pass the path of a node or a tool that runs a graph",
+      });
+    graph = inner;
+  }
+  return graph;
+}
+
+function isGraph(graph: object): graph is Graph {
+  return "machine" in graph;
+}
+
+export function createNoStateError(thread: string): StatewrightError {
+  return new StatewrightError("unknown_checkpoint", {
+    what: `the thread "${thread}" has no checkpoint: no run has saved its input`,
+    next: "Start a run first",
+    place: { thread },
+  });
+}

@@ -1,0 +1,3 @@
+/** Entry `statewright/browser/store`: `statewright/store` without SQLite, for browsers and workers. */
+
+export * from "@statewright/core/store";
