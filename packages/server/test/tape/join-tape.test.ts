@@ -131,7 +131,7 @@ function actAtEveryAwait(talk: Talk, act: () => Promise<void>): Pick<Talk, "stor
       events: around(store.events),
       thread: around(store.thread),
       branches: around(store.branches),
-      supersteps: store.supersteps && around(store.supersteps),
+      ...(store.supersteps === undefined ? {} : { supersteps: around(store.supersteps) }),
     },
     relay: { ...relay, snapshot: around(relay.snapshot) },
   };
