@@ -68,6 +68,9 @@ const beatGroups = 5;
 /** Beats between two questions for the rights of a caller, which come at least every 60 seconds. */
 const beatsPerRights = 10;
 
+/** Beats without a read after which a connection with waiting bytes is cut. */
+const maxStalledBeats = 6;
+
 /** Time after which a refused client tries again. */
 const retryAfterMs = 5_000;
 
@@ -219,6 +222,8 @@ class Stream {
   /** Text that waits for the end of the turn. */
   #text = "";
   #beats = 0;
+  /** Beats since the connection has last taken bytes. */
+  #stalledBeats = 0;
   #hasEnded = false;
   #onPull: (() => void) | undefined;
   readonly #leave = (): void => {
@@ -240,7 +245,10 @@ class Stream {
         start: (controller) => {
           this.#controller = controller;
         },
-        pull: () => this.#onPull?.(),
+        pull: () => {
+          this.#stalledBeats = 0;
+          this.#onPull?.();
+        },
         cancel: () => this.#stop(),
       },
       { highWaterMark: this.#streams.limits.bufferBytes, size: ({ byteLength }) => byteLength },
@@ -256,12 +264,13 @@ class Stream {
     return body;
   }
 
-  /** Sends a comment, and asks for the rights of the caller from time to time. */
+  /** Sends a comment, cuts a reader that does not read, and asks for the rights of the caller from time to time. */
   beat(): void {
     this.#beats += 1;
-    // A connection with waiting bytes is not silent.
     if (this.#getRoom() > 0) this.#write({ comment: "beat" });
-    if (this.#beats % beatsPerRights === 0) void this.checkRights();
+    else this.#stalledBeats += 1;
+    if (this.#stalledBeats > maxStalledBeats) this.#cut(new SlowReaderError());
+    else if (this.#beats % beatsPerRights === 0) void this.checkRights();
   }
 
   /** Ends the stream if the caller has no right to it. Never rejects. */
@@ -292,10 +301,8 @@ class Stream {
   }
 
   async #pump(): Promise<void> {
-    const { options } = this.#streams;
     try {
       for await (const line of this.#source(this.#abort.signal)) {
-        if (this.#hasEnded) return;
         this.#write(line);
         if (this.#getRoom() <= 0) await this.#waitForPull();
         if (this.#hasEnded) return;
@@ -304,7 +311,7 @@ class Stream {
     } catch (error) {
       if (this.#hasEnded) return;
       if (error instanceof SlowReaderError) this.#cut(error);
-      else this.#fail(options.toProblem(error));
+      else this.#fail(this.#streams.options.toProblem(error));
     }
   }
 
@@ -346,7 +353,7 @@ class Stream {
   }
 
   /** Breaks the connection: its reader takes no last frame. */
-  #cut(error: unknown): void {
+  #cut(error: SlowReaderError): void {
     this.#stop();
     this.#controller?.error(error);
   }

@@ -225,6 +225,27 @@ test("a slow reader is cut without a last frame, so that its client comes back b
   expect(streams.open).toBe(0);
 });
 
+test("a connection with waiting bytes that takes none for half a minute is cut, and a slow or silent one is not [V115]", async () => {
+  const { world, streams } = createSetup({ bufferBytes: 1_000 });
+  const sources = Array.from({ length: 3 }, () => new ScriptedSource());
+  const [stalled, slow, silent] = sources.map((source) => streams.respond(createCall(), source.open).body?.getReader());
+  const failure = stalled?.closed.catch((error: unknown) => error);
+  const line = { data: "x".repeat(400) };
+  sources[0]?.push(...Array.from({ length: 100 }, () => line));
+  sources[1]?.push(...Array.from({ length: 100 }, () => line));
+  await world.advance(25_000);
+  expect(streams.open).toBe(3);
+  for (let count = 0; count < 3; count++) {
+    await slow?.read();
+    await world.advance(10_000);
+  }
+  expect(streams.open).toBe(2);
+  expect(sources.map(({ signals }) => signals[0]?.aborted)).toEqual([true, false, false]);
+  expect(await failure).toBeInstanceOf(SlowReaderError);
+  await Promise.all([slow?.cancel(), silent?.cancel()]);
+  expect({ open: streams.open, timers: world.timers }).toEqual({ open: 0, timers: 0 });
+});
+
 /** Returns the problem that opening a stream throws. */
 function getProblem(streams: Streams, call: StreamCall): RequestProblem["problem"] | undefined {
   try {
