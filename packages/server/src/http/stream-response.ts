@@ -222,8 +222,9 @@ class Stream {
   /** Text that waits for the end of the turn. */
   #text = "";
   #beats = 0;
-  /** Beats since the connection has last taken bytes. */
+  /** Beats since the connection has last taken bytes, and its room at the last beat. */
   #stalledBeats = 0;
+  #lastRoom = 0;
   #hasEnded = false;
   #onPull: (() => void) | undefined;
   readonly #leave = (): void => {
@@ -267,8 +268,10 @@ class Stream {
   /** Sends a comment, cuts a reader that does not read, and asks for the rights of the caller from time to time. */
   beat(): void {
     this.#beats += 1;
-    if (this.#getRoom() > 0) this.#write({ comment: "beat" });
-    else this.#stalledBeats += 1;
+    const room = this.#getRoom();
+    if (room > 0) this.#write({ comment: "beat" });
+    else this.#stalledBeats = room === this.#lastRoom ? this.#stalledBeats + 1 : 0;
+    this.#lastRoom = room;
     if (this.#stalledBeats > maxStalledBeats) this.#cut(new SlowReaderError());
     else if (this.#beats % beatsPerRights === 0) void this.checkRights();
   }
