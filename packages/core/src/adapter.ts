@@ -2,7 +2,7 @@
 
 export { toBase64 } from "./base/base64.ts";
 export { createSecret } from "./base/create-secret.ts";
-export { type ErrorParts, errorCodes, getErrorFact, replaceErrorText } from "./base/errors.ts";
+export { type ErrorParts, errorCodes, replaceErrorText } from "./base/errors.ts";
 export { escapeControlChars } from "./base/escape-control-chars.ts";
 export { checkId, createId, fingerprint } from "./base/ids.ts";
 export { type InvalidOption, invalidOption, type OptionErrorCode } from "./base/invalid-option.ts";

@@ -112,7 +112,7 @@ export const problemTable: { readonly [Code in ProblemCode]: ProblemRow } = {
   unknown_artifact: createRow("unknown", "The thread has no such artifact."),
   unknown_message: createRow("unknown", "The thread has no such message."),
   event_unknown: createRow("conflict", "The thread has no event with this number yet."),
-  nothing_to_do: createRow("conflict", "The request has no new message and no answer."),
+  nothing_to_do: createRow("conflict", "There is nothing to do."),
   too_many_requests: createRow("tooMany", "The caller has made too many requests."),
   too_many_streams: createRow("tooMany", "Too many streams are open."),
   access_ended: createRow("unauthenticated", "The right to read this stream has ended."),

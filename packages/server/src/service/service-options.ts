@@ -1,7 +1,9 @@
 /** Options of the acts of callers. */
 import type { Engine, Json, RunEvent } from "@statewright/core";
 import type { AccessRequest, Action, Caller } from "../access/caller.ts";
+import type { WaitingLimits } from "../tape/waiting-events.ts";
 import type { ScheduleLimits } from "./native/schedule-limits.ts";
+
 import type { ThreadScope } from "./thread-ids.ts";
 
 /** Decides whether a caller has the right to an action. */
@@ -82,6 +84,8 @@ export interface ServiceOptions {
    * its processes.
    */
   readonly cursorKey?: string | undefined;
+  /** Limits of the events that wait for a slow reader. Default: 5,000 events and 1 MiB. */
+  readonly waiting?: WaitingLimits | undefined;
   /** Receives each change after it was done or refused. */
   readonly onAudit?: ((entry: AuditEntry) => void) | undefined;
 }

@@ -13,17 +13,23 @@ import { awaitSavedStart, type SavedStart } from "./saved-start.ts";
 import {
   createChangedCheckpointProblem,
   createInvalidRequestProblem,
-  createNothingToResumeProblem,
+  createNothingToDoProblem,
 } from "./service-problems.ts";
 import { createUnknownRunError, createUnknownThreadError } from "./thread-ids.ts";
+import type { ThreadLocks } from "./thread-locks.ts";
 import { findSeqBeforeStart, getNewestSeq } from "./thread-timeline.ts";
 import { toRunView } from "./views.ts";
+import { waitForHint } from "./wait-for-hint.ts";
 
 /** Creates the acts that start and continue runs of a caller. */
-export function createStartActs(scope: CallerScope): Pick<CallerService, "startRun" | "answer" | "resumeRun"> {
+export function createStartActs(
+  scope: CallerScope,
+  locks: ThreadLocks,
+): Pick<CallerService, "startRun" | "answer" | "resumeRun"> {
   return {
     startRun: (thread, request) => startRun(scope, thread, request),
-    answer: (thread, request) => answer(scope, thread, request),
+    // Two answers of one interrupt: the second finds the first.
+    answer: (thread, request) => locks(scope.toStoredId(thread), () => answer(scope, thread, request)),
     resumeRun: (thread, request) => resumeRun(scope, thread, request),
   };
 }
@@ -94,8 +100,7 @@ async function answer(scope: CallerScope, thread: string, request: AnswerRequest
   } catch (error) {
     if (repeated.length > 0 && key !== undefined && isStatewrightError(error, "already_answered"))
       throw createReusedKeyError(thread, key);
-    // Another call answered between the check and the claim.
-    if (isStatewrightError(error, "thread_busy")) await checkAnswers(scope, own, answers);
+    if (isStatewrightError(error, "thread_busy")) await awaitOtherAnswer(scope, own, answers);
     throw error;
   }
 }
@@ -117,7 +122,7 @@ async function resumeRun(scope: CallerScope, thread: string, request: ContinueRe
     ...toBreakpoints(request.breakpoints),
   });
   const saved = await awaitSavedStart(handle, async () => false);
-  if (saved.seq === undefined) throw createNothingToResumeProblem();
+  if (saved.seq === undefined) throw createNothingToDoProblem("No run of the branch is paused, failed or crashed.");
   return await toStartedRun(scope, own.stored, { ...saved, isNew: true });
 }
 
@@ -156,7 +161,7 @@ export async function checkBranch(
 }
 
 /** Throws the problem `checkpoint_changed` when the head of the branch is another checkpoint than the request names. */
-export async function checkHead(
+async function checkHead(
   { store }: CallerScope,
   { stored }: Pick<OwnThread, "stored">,
   branch: string,
@@ -182,6 +187,18 @@ async function checkAnswers(
   const [branch = "main", ...others] = branches;
   if (others.length === 0) return branch;
   throw createInvalidRequestProblem("answers: expected interrupts of one branch. Answer each branch by itself.");
+}
+
+/** Time in which another process saves the answers for which it has claimed the thread, in milliseconds. */
+const otherAnswerMs = 500;
+
+/** Throws `already_answered` when another process, which holds the thread, has answered meanwhile. */
+async function awaitOtherAnswer(scope: CallerScope, own: OwnThread, answers: AnswerRequest["answers"]): Promise<void> {
+  await checkAnswers(scope, own, answers);
+  const hints = waitForHint(scope, own.stored, new AbortController().signal);
+  await hints.next(otherAnswerMs);
+  hints.stop();
+  await checkAnswers(scope, own, answers);
 }
 
 /** Lists the interrupts of a thread that were answered under a key. */

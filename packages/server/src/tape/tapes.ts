@@ -1,7 +1,8 @@
 /** Tapes of a server: one for each thread that has readers. */
 import { type RunEvent, type Store, streamEvents } from "@statewright/core";
+import { RequestProblem } from "../http/problem.ts";
+import { createProblem } from "../http/problem-table.ts";
 import type { EventRequest, ThreadFrame } from "../service/caller-service.ts";
-import { createUnknownEventProblem } from "../service/service-problems.ts";
 import { getNewestSeq } from "../service/thread-timeline.ts";
 import { TapeReader, type TapeRequest } from "./tape-reader.ts";
 import { type TapeParts, ThreadTape } from "./thread-tape.ts";
@@ -130,5 +131,7 @@ async function checkPlace(
   const parts = branch === undefined ? {} : { branch };
   await streamEvents({ store, thread, after: Number.MAX_SAFE_INTEGER, ...parts }).next();
   if (after === 0 || (await store.events(thread, { after: after - 1, limit: 1 })).length > 0) return;
-  throw createUnknownEventProblem(after, await getNewestSeq(store, thread));
+  const newest = await getNewestSeq(store, thread);
+  const detail = `Expected the number of an event, at most ${newest}, got ${after}. Read again from an earlier number.`;
+  throw new RequestProblem(createProblem("event_unknown", { detail }));
 }
