@@ -44,6 +44,8 @@ import { createThreadActs } from "./threads.ts";
 export interface Services {
   /** Returns the acts of a caller through a protocol. Throws `invalid_option` for a caller outside of the grammar. */
   forCaller(caller: Caller, protocol: string): NativeService;
+  /** Ends the streams of events: at once without a run at work, otherwise after the next committed superstep. */
+  drainEvents(): void;
 }
 
 const names = listOptionNames<ServiceOptions>({
@@ -84,6 +86,7 @@ export function createServices(options: ServiceOptions): Services {
   };
   return {
     forCaller: (caller, protocol) => createCallerService(new CallerScope(options, caller, protocol), shared),
+    drainEvents: () => shared.tapes.drain(),
   };
 }
 

@@ -148,7 +148,7 @@ test("lines of a turn of the event loop leave together and in order, and the str
   });
 });
 
-test("a reader that leaves stops the source in the same turn, by cancel and by the signal of its request [V31]", async () => {
+test("a reader that leaves stops the source in the same turn, by cancel and by the signal of its request [V116]", async () => {
   const { world, streams } = createSetup();
   const [cancelled, disconnected] = [new ScriptedSource(), new ScriptedSource()];
   const body = read(streams.respond(createCall(), cancelled.open));
