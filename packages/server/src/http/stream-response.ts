@@ -9,6 +9,7 @@ import { createProblem } from "./problem-table.ts";
 import type { SseLine, StreamOptions } from "./route.ts";
 import { SlowReaderError } from "./slow-reader.ts";
 import { createSseEncoder, type SseEncoder } from "./sse-encoder.ts";
+import { StreamDrainedError } from "./stream-drained.ts";
 
 /** Limits of the streams of a process. */
 export interface StreamLimits {
@@ -314,6 +315,7 @@ class Stream {
     } catch (error) {
       if (this.#hasEnded) return;
       if (error instanceof SlowReaderError) this.#cut(error);
+      else if (error instanceof StreamDrainedError) this.end();
       else this.#fail(this.#streams.options.toProblem(error));
     }
   }

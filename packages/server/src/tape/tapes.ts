@@ -31,7 +31,10 @@ export interface Tapes {
    * in the stream of a reader that does not read.
    */
   read(thread: string, request: TapeRead): Promise<AsyncGenerator<ThreadFrame, undefined, undefined>>;
-  /** Ends the streams: at once without a run at work, otherwise after the next superstep is committed. */
+  /**
+   * Ends the streams with a `StreamDrainedError`: at once without a run at work, otherwise after the next superstep is
+   * committed.
+   */
   drain(): void;
   /** Number of threads with readers. */
   readonly threads: number;

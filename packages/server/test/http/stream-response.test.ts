@@ -5,6 +5,7 @@ import { RequestProblem } from "../../src/http/problem.ts";
 import { createProblem } from "../../src/http/problem-table.ts";
 import type { SseLine, StreamOptions } from "../../src/http/route.ts";
 import { SlowReaderError } from "../../src/http/slow-reader.ts";
+import { StreamDrainedError } from "../../src/http/stream-drained.ts";
 import { createStreams, type StreamCall, type StreamLimits, type Streams } from "../../src/http/stream-response.ts";
 
 const ada = { id: "ada", tenant: "one" };
@@ -244,6 +245,18 @@ test("a connection with waiting bytes that takes none for half a minute is cut, 
   expect(await failure).toBeInstanceOf(SlowReaderError);
   await Promise.all([slow?.cancel(), silent?.cancel()]);
   expect({ open: streams.open, timers: world.timers }).toEqual({ open: 0, timers: 0 });
+});
+
+test("a source that stops with its process ends the stream with a comment instead of the last frames of the protocol [V128]", async () => {
+  const { world, streams } = createSetup();
+  const source = new ScriptedSource();
+  const body = read(streams.respond(createCall(), source.open, failureFrames));
+  const drained = streams.drain({ graceMs: 3_000 });
+  source.push({ data: "step" });
+  source.fail(new StreamDrainedError());
+  await world.waitUntilIdle();
+  await drained;
+  expect(body.text).toBe(': open\ndata: "step"\n\n: the server is stopping\n');
 });
 
 /** Returns the problem that opening a stream throws. */
