@@ -56,12 +56,17 @@ export interface ServerParts {
   /** All protocols, the native API included. */
   readonly protocols: readonly Protocol[];
   readonly forCaller: HandlerParts["forCaller"];
+  /** Ends the streams of events at the next committed superstep. */
+  readonly drainEvents?: (() => void) | undefined;
   /** OpenAPI document of the native API. */
   readonly getDocument: () => unknown;
 }
 
 /** Milliseconds until a drain without a limit closes its streams. */
 const maxDrainMs = 600_000;
+
+/** Milliseconds after the stop of the engine in which streams send what was committed. */
+const lastFramesMs = 1_000;
 
 /** Creates a server. Throws `invalid_option`. */
 export function createServer(options: ServeOptions, createParts: (context: ServerContext) => ServerParts): Server {
@@ -75,7 +80,7 @@ export function createServer(options: ServeOptions, createParts: (context: Serve
   if (!access.isConfigured) log("error", "serve: the server has no access option and refuses all requests");
   const limits = resolveLimits(options.limits);
   const place = resolvePlace(options);
-  const { protocols, forCaller, getDocument } = createParts({ limits, place });
+  const { protocols, forCaller, drainEvents, getDocument } = createParts({ limits, place });
   const table = createRouteTable(protocols);
   const streams = createServerStreams({ world, log, limits, exposeErrors });
   const parts: HandlerParts = {
@@ -101,9 +106,12 @@ export function createServer(options: ServeOptions, createParts: (context: Serve
   const drain: Server["drain"] = async (drainOptions = {}) => {
     isDraining = true;
     const ended = streams.drain({ graceMs: drainOptions.graceMs ?? maxDrainMs });
+    drainEvents?.();
     await engine.stop(drainOptions);
-    streams.close();
+    if (drainEvents === undefined) streams.close();
+    const cancel = world.schedule.after(lastFramesMs, () => streams.close());
     await ended;
+    cancel();
   };
   return {
     fetch: (request) => handle(request),

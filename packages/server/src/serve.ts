@@ -37,6 +37,7 @@ function createParts(options: ServeOptions, { limits, place }: ServerContext): S
   return {
     protocols: all,
     forCaller: services.forCaller,
+    drainEvents: services.drainEvents,
     getDocument: nativeApi.getDocument,
   };
 }

@@ -12,6 +12,7 @@ import {
   replaceErrorText,
   systemWorld,
 } from "@statewright/core/adapter";
+
 import { plainCodec } from "@statewright/core/store";
 import type { Action, Caller } from "../access/caller.ts";
 import { RequestProblem } from "../http/problem.ts";
@@ -43,6 +44,8 @@ import { createThreadActs } from "./threads.ts";
 export interface Services {
   /** Returns the acts of a caller through a protocol. Throws `invalid_option` for a caller outside of the grammar. */
   forCaller(caller: Caller, protocol: string): NativeService;
+  /** Ends the streams of events: at once without a run at work, otherwise after the next committed superstep. */
+  drainEvents(): void;
 }
 
 const names = listOptionNames<ServiceOptions>({
@@ -74,15 +77,16 @@ const names = listOptionNames<ServiceOptions>({
  */
 export function createServices(options: ServiceOptions): Services {
   checkServiceOptions(options);
+  guardSchedules(options.engine, createMakerGuard(options));
   const { store, codec = plainCodec, world = systemWorld(), relay } = getEngineOptions(options.engine);
   const shared = {
     cursors: createCursors({ secret: options.cursorKey, store, codec, world }),
     tapes: createTapes({ store, codec, world, relay, waiting: options.waiting }),
     locks: createThreadLocks(),
   };
-  guardSchedules(options.engine, createMakerGuard(options));
   return {
     forCaller: (caller, protocol) => createCallerService(new CallerScope(options, caller, protocol), shared),
+    drainEvents: () => shared.tapes.drain(),
   };
 }
 
