@@ -6,6 +6,7 @@ import {
   checkFunction,
   checkOptions,
   getEngineOptions,
+  getStoreRelay,
   guardSchedules,
   invalidOption,
   listOptionNames,
@@ -79,6 +80,8 @@ export function createServices(options: ServiceOptions): Services {
   checkServiceOptions(options);
   guardSchedules(options.engine, createMakerGuard(options));
   const { store, codec = plainCodec, world = systemWorld(), relay } = getEngineOptions(options.engine);
+  // The relay of a store is in use from its first subscription on: the first run of a server streams its words too.
+  if (relay === undefined) getStoreRelay(store).subscribe("", () => undefined)();
   const shared = {
     cursors: createCursors({ secret: options.cursorKey, store, codec, world }),
     tapes: createTapes({ store, codec, world, relay, waiting: options.waiting }),
