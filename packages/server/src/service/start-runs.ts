@@ -51,7 +51,7 @@ async function startRun(scope: CallerScope, thread: string, request: StartReques
     ...toBreakpoints(request.breakpoints),
     ...(input === undefined
       ? {}
-      : { input: await selectInput(scope, { graph, stored, branch, key }, checkInput(input)) }),
+      : { input: await selectInput(scope, { graph, stored, branch, key, known: before }, checkInput(input)) }),
     tenant: caller.tenant,
     owner: caller.id,
   });

@@ -71,13 +71,15 @@ function checkAnswer(operation: Operation, response: Response, text: string): vo
   }
   const media = Object.hasOwn(content, type) ? type : "*/*";
   expect(Object.keys(content), `${place} has ${type}`).toContain(media);
-  if (!/^application\/(?:problem\+)?json$/.test(type) || operation.id === "getOpenApi") return;
+  if (!jsonPattern.test(type) || operation.id === "getOpenApi") return;
   const pointer = ["paths", operation.path, operation.method, "responses", key, "content", media, "schema"];
   const validate = ajv.getSchema(`openapi#/${pointer.map(escapePointer).join("/")}`);
   if (validate === undefined) throw new Error(`${place}: the document has no schema`);
   validate(JSON.parse(text));
   expect([place, validate.errors ?? []]).toEqual([place, []]);
 }
+
+const jsonPattern = /^application\/(?:problem\+)?json(?:;|$)/;
 
 /** Answer with its parsed body. */
 export interface NativeAnswer {
@@ -142,7 +144,7 @@ export async function createNativeServer(options: TestServerOptions = {}): Promi
       if (response.status < 400) reachedOperations.add(operation.id);
       checkAnswer(operation, response, text);
     }
-    const isJson = (response.headers.get("content-type") ?? "").includes("json") && !path.includes("export");
+    const isJson = jsonPattern.test(response.headers.get("content-type") ?? "");
     const { status, headers } = response;
     return { status, headers, text, body: isJson && text !== "" ? JSON.parse(text) : undefined };
   };
