@@ -1,0 +1,147 @@
+/** Starts and continues runs for requests of LangGraph clients. */
+import { isStatewrightError, type RunStatus } from "@statewright/core";
+import type { CallerService, StartedRun } from "../service/caller-service.ts";
+import { loadAssistantGraph } from "./assistants.ts";
+import { buildInput, buildUpdate } from "./build-input.ts";
+import { parseResume } from "./parse-resume.ts";
+import {
+  findCheckpointId,
+  isGiven,
+  listStreamModes,
+  type RunBody,
+  refuseUnsupported,
+  toAskedContext,
+  toBreakpoints,
+  toRunMetadata,
+} from "./run-request.ts";
+import { toHex } from "./to-hex.ts";
+import { groupInterrupts } from "./to-wire-interrupts.ts";
+import { parseCheckpointId } from "./wire-checkpoint.ts";
+
+/** Request for a run on a thread. */
+export interface RunRequest {
+  readonly service: CallerService;
+  readonly thread: string;
+  readonly body: RunBody;
+  readonly hitl: boolean;
+}
+
+/**
+ * Starts a run with the input, answers open interrupts with `command.resume`, or continues the thread. Before that it
+ * moves to the checkpoint of the request on a new branch, and writes `command.update`. Throws problems and errors of
+ * the service.
+ */
+export async function startWireRun(request: RunRequest): Promise<StartedRun> {
+  const { service, thread, body } = request;
+  refuseUnsupported(body);
+  listStreamModes(body);
+  const graph = await loadAssistantGraph(service, body.assistant_id);
+  if (body.if_not_exists !== "create") await service.getThread(thread);
+  const built = isGiven(body.input) ? buildInput(graph, body.input) : undefined;
+  const branch = await moveToCheckpoint(request, built?.messageId);
+  const { command } = body;
+  if (isGiven(command?.update)) {
+    const changes = buildUpdate(graph, command?.update, "/command/update");
+    await service.updateState(thread, { changes, branch });
+  }
+  const breakpoints = toBreakpoints(body, graph.nodes);
+  const settings = { branch, breakpoints, asked: toAskedContext(body) };
+  if (isGiven(command?.resume)) {
+    const state = await service.getState(thread, { branch });
+    const answers = parseResume(command?.resume, groupInterrupts(state.interrupts, request));
+    return service.answer(thread, { ...settings, answers, branch: state.branch });
+  }
+  if (built === undefined) return service.resumeRun(thread, settings);
+  const key = await createRunKey(request, built.messageId);
+  const start = { ...settings, graph: graph.name, input: built.input, key, metadata: toRunMetadata(body) };
+  return startWithInput(request, start);
+}
+
+/**
+ * Returns the idempotency key of an input: the id of its newest message, so that the same request twice is a single
+ * run. An edit repeats the id at another checkpoint, and is another run.
+ */
+async function createRunKey(request: RunRequest, messageId: string | undefined): Promise<string | undefined> {
+  const { thread, body } = request;
+  if (messageId === undefined) return undefined;
+  const checkpoint = findCheckpointId(body);
+  const isId = /^[A-Za-z0-9_.:-]{1,128}$/.test(messageId);
+  return checkpoint === undefined && isId ? messageId : `c:${await hashParts([thread, messageId, checkpoint ?? null])}`;
+}
+
+async function hashParts(parts: readonly unknown[]): Promise<string> {
+  const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(JSON.stringify(parts)));
+  return toHex(new Uint8Array(digest)).slice(0, 32);
+}
+
+/** Forks the thread at the checkpoint of a request; undefined for the head of the thread. */
+async function moveToCheckpoint(request: RunRequest, messageId: string | undefined): Promise<string | undefined> {
+  const { service, thread, body } = request;
+  const id = findCheckpointId(body);
+  if (id === undefined) return undefined;
+  const at = parseCheckpointId(thread, id);
+  const head = await service.getState(thread);
+  if (head.checkpoint === at) return undefined;
+  // The same request twice finds the branch of the first one.
+  const name = messageId === undefined ? undefined : `lg-${await hashParts([thread, messageId, id])}`;
+  try {
+    return await forkThread(request, { at, name, moveHead: true });
+  } catch (error) {
+    if (name !== undefined && isStatewrightError(error, "thread_exists")) return name;
+    throw error;
+  }
+}
+
+type ForkRequest = Parameters<CallerService["fork"]>[1];
+
+/** Forks the thread. A run at work is stopped before, if the request asks for that. */
+async function forkThread({ service, thread, body }: RunRequest, fork: ForkRequest): Promise<string> {
+  try {
+    return (await service.fork(thread, fork)).branch;
+  } catch (error) {
+    const strategy = body.multitask_strategy;
+    const mayStop = strategy === "interrupt" || strategy === "rollback";
+    if (!mayStop || !isStatewrightError(error, "thread_busy")) throw error;
+    const stopped = await service.cancelRun(thread, { reason: strategy });
+    await service.waitForRun(stopped.id, new AbortController().signal);
+    return (await service.fork(thread, fork)).branch;
+  }
+}
+
+const busyModes = { reject: "reject", interrupt: "cancel", rollback: "rollback", enqueue: "enqueue" } as const;
+
+/** Statuses of a run that is not at work and not over: LangGraph takes such a thread for free. */
+const restingStatuses: ReadonlySet<RunStatus | undefined> = new Set(["waiting", "paused", "failed", "parked"]);
+
+type StartInput = Parameters<CallerService["startRun"]>[1];
+
+/**
+ * Starts a run. `reject` is about a run at work: a run that waits, has paused or has failed is ended by the new input,
+ * as on a LangGraph server.
+ */
+async function startWithInput({ service, thread, body }: RunRequest, start: StartInput): Promise<StartedRun> {
+  const onBusy = busyModes[body.multitask_strategy ?? "reject"];
+  try {
+    return await service.startRun(thread, { ...start, onBusy });
+  } catch (error) {
+    if (onBusy !== "reject" || !isStatewrightError(error, "thread_busy")) throw error;
+    const { status } = await service.getThread(thread);
+    if (!restingStatuses.has(status)) throw error;
+    return await service.startRun(thread, { ...start, onBusy: "cancel" });
+  }
+}
+
+/** Moves the head of a thread back to the checkpoint before a run; does nothing if the thread began with the run. */
+export async function rollBackRun(service: CallerService, thread: string, run: string): Promise<void> {
+  const { branch } = await service.getRun(run);
+  let before: string | undefined;
+  do {
+    const page = await service.listStates(thread, { branch, before, limit: 50 });
+    const earlier = page.data.find((state) => state.run !== run);
+    if (earlier !== undefined) {
+      await service.fork(thread, { at: earlier.checkpoint, moveHead: true });
+      return;
+    }
+    before = page.next;
+  } while (before !== undefined);
+}

@@ -1,0 +1,4 @@
+/** Formats bytes as hex digits. */
+export function toHex(bytes: Uint8Array): string {
+  return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}

@@ -1,0 +1,37 @@
+/** Maps a tape to the lines of a legacy stream, as a client with all modes would read it. */
+import type { RunEvent } from "@statewright/core";
+import type { LegacyEvent } from "../../src/langgraph/legacy/legacy-event.ts";
+import { createLegacyMemory, type LegacyMemory } from "../../src/langgraph/legacy/legacy-memory.ts";
+import { mapLegacyEvent } from "../../src/langgraph/legacy/map-legacy-event.ts";
+
+/** Wire event with its number. */
+export interface NumberedEvent extends LegacyEvent {
+  readonly seq: number;
+  readonly n: number;
+}
+
+/** Creates the memory of a reader of a run. */
+export function createTapeMemory(run: string, graph = "assistant"): LegacyMemory {
+  return createLegacyMemory({ thread: "t1", run, graph, assistant: graph }, { hitl: true });
+}
+
+/** Maps the events of a tape, numbered as on the wire. */
+export function mapTape(events: readonly RunEvent[], memory: LegacyMemory): readonly NumberedEvent[] {
+  return events.flatMap((event) => {
+    if (event.seq > memory.seq) Object.assign(memory, { seq: event.seq, n: -1 });
+    return mapLegacyEvent(event, memory).map((wire) => {
+      memory.n += 1;
+      return { ...wire, seq: memory.seq, n: memory.n };
+    });
+  });
+}
+
+/** Formats wire events, one on a line: number, mode, name, data. */
+export function formatTape(wire: readonly NumberedEvent[]): string {
+  return wire
+    .map(
+      ({ seq, n, mode = "always", event, namespace, data }) =>
+        `${seq}.${n} [${mode}] ${event}${namespace} ${JSON.stringify(data)}\n`,
+    )
+    .join("");
+}
