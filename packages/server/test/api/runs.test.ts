@@ -100,6 +100,8 @@ test("the same key and body start one run, also 100 times at once; another body 
   expect(z.object({ data: z.array(runSchema) }).parse((await call("/threads/t/runs")).body).data).toHaveLength(1);
   const byBody = await call("/threads/t/runs", { body: { ...body, key: "order-7" } });
   expect([byBody.status, runSchema.parse(byBody.body).id]).toEqual([200, runSchema.parse(answers[0]?.body).id]);
+  const other = await call("/threads/t/runs", { body: { ...body, input: say("hello") }, headers });
+  expect(other.body).toMatchObject({ status: 422, code: "key_reused" });
   const twoKeys = await call("/threads/t/runs", { body: { ...body, key: "another" }, headers });
   expect(twoKeys.body).toMatchObject({ status: 422, code: "invalid_request" });
   const invalid = await call("/threads/t/runs", { body, headers: { "idempotency-key": "no spaces" } });
