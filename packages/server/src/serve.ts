@@ -20,9 +20,10 @@ export function serve(options: ServeOptions): Server {
 
 function createParts(options: ServeOptions, { limits, place }: ServerContext): ServerParts {
   const { engine, protocols = [], role = "serve", access, expose, redact, exposeErrors, cursorKey, onAudit } = options;
+  const { schedules } = options;
   const { authorize, contextOf, scope } = typeof access === "object" ? access : {};
   const services = createServices({
-    ...{ engine, role, authorize, contextOf, scope, expose, redact, exposeErrors, cursorKey, onAudit },
+    ...{ engine, role, authorize, contextOf, scope, expose, redact, exposeErrors, cursorKey, onAudit, schedules },
   });
   const nativeApi = createNativeApi({
     getInfo: () => ({

@@ -60,7 +60,6 @@ const names = listOptionNames<ServiceOptions>({
   exposeErrors: true,
   cursorKey: true,
   onAudit: true,
-  findCaller: true,
   schedules: true,
   waiting: true,
 });
@@ -95,9 +94,20 @@ export function createServices(options: ServiceOptions): Services {
 
 function checkServiceOptions(options: ServiceOptions): void {
   checkOptions("createServices", options, names);
-  const { authorize, contextOf, redact, onAudit, findCaller, scope = "tenant", role = "serve", cursorKey } = options;
-  checkFunction("createServices", { authorize, contextOf, redact, onAudit, findCaller });
-  const { minIntervalMs, maxPerTenant } = getScheduleLimits(options.schedules);
+  const {
+    authorize,
+    contextOf,
+    redact,
+    onAudit,
+    schedules = {},
+    scope = "tenant",
+    role = "serve",
+    cursorKey,
+  } = options;
+  checkFunction("createServices", { authorize, contextOf, redact, onAudit });
+  checkOptions("createServices schedules", schedules, ["minIntervalMs", "maxPerTenant", "findMaker"]);
+  checkFunction("createServices schedules", { findMaker: schedules.findMaker });
+  const { minIntervalMs, maxPerTenant } = getScheduleLimits(schedules);
   checkCount("createServices schedules", { minIntervalMs, maxPerTenant }, 0);
   checkChoice("createServices", { scope }, ["tenant", "caller"]);
   checkChoice("createServices", { role }, ["serve", "readOnly"]);
