@@ -64,7 +64,10 @@ export type {
   DeliveryResult,
 } from "./resume/delivery/delivery.ts";
 export { forkEditedMessage } from "./resume/edit-message.ts";
-export { getEngineOptions, getEngineState } from "./resume/engine.ts";
+export { getEngineOptions, getEngineState, guardSchedules } from "./resume/engine.ts";
+export { listScheduleSlots, type ScheduleSlotsOptions } from "./resume/schedules/list-schedule-slots.ts";
+export { toRunSchedule } from "./resume/schedules/run-schedule.ts";
+export type { ScheduleGuard } from "./resume/schedules/schedule-guard.ts";
 export { isDurable, mergeQueuedEvents } from "./run/events/event-queue.ts";
 export { isInView } from "./run/events/events.ts";
 export type { OpenWork } from "./run/events/open-message.ts";

@@ -203,6 +203,7 @@ export type {
   DeliveredEvent,
   EventsOptions,
   OnBusy,
+  OnKeyReused,
   OnPriorEffect,
   OpenInterruptOf,
   ResumeOptions,

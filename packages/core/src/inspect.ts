@@ -51,6 +51,7 @@ export {
   exportThread,
   type ImportOptions,
   importThread,
+  type StreamExportOptions,
   streamThreadExport,
 } from "./inspect/move-thread.ts";
 export { type PruneOptions, type PruneReport, pruneThread } from "./inspect/prune-thread.ts";

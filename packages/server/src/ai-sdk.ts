@@ -1,2 +1,3 @@
-/** AI SDK UI message stream. */
-export {};
+/** AI SDK UI message stream: `uiStream()` for the option `protocols` of `serve`. */
+export { uiStream } from "./ai-sdk/ui-stream.ts";
+export type { UiStreamOptions } from "./ai-sdk/ui-stream-options.ts";

@@ -17,6 +17,7 @@ export type {
   StreamOptions,
 } from "./http/route.ts";
 export type { Listener, ListenOptions } from "./listen.ts";
+export { serve } from "./serve.ts";
 export type { ServeOptions } from "./serve-options.ts";
 export type {
   AnswerRequest,

@@ -15,9 +15,11 @@ import type { CorsOptions } from "./http/cors.ts";
 import type { ServerLimits } from "./http/limits.ts";
 import type { RateLimit, RateLimitOptions } from "./http/rate-limit.ts";
 import type { Protocol } from "./http/route.ts";
+import type { ServiceOptions } from "./service/service-options.ts";
 
 /** Options of `serve`. */
-export interface ServeOptions {
+export interface ServeOptions
+  extends Pick<ServiceOptions, "expose" | "redact" | "exposeErrors" | "cursorKey" | "onAudit"> {
   /** Engine whose graphs and threads are served. */
   readonly engine: Engine;
   /** Who may do what. `"open"` accepts everybody. Default: each request is refused with 401. */
@@ -32,8 +34,6 @@ export interface ServeOptions {
   readonly trustProxy?: readonly string[];
   /** `serve`, or `readOnly`: everything that changes something is refused. Default `serve`. */
   readonly role?: "serve" | "readOnly";
-  /** Shows messages of failures to callers. Default false: code and title only. */
-  readonly exposeErrors?: boolean;
   /** Limits of requests and streams. Default: those of `ServerLimits`. */
   readonly limits?: Partial<ServerLimits>;
   /** Pages of other origins that may call the server. Default: none. */
@@ -54,11 +54,15 @@ const names = listOptionNames<ServeOptions>({
   publicUrl: true,
   trustProxy: true,
   role: true,
+  expose: true,
   limits: true,
   cors: true,
   hosts: true,
   exposeErrors: true,
+  redact: true,
   limit: true,
+  onAudit: true,
+  cursorKey: true,
   log: true,
 });
 

@@ -173,7 +173,7 @@ export interface RunRow {
   /** Idempotency key of the run: unique in its thread. */
   readonly key?: string | undefined;
   /**
-   * Short hash of the graph, the input and the metadata of a queued run with a key: tells a repeated submission from
+   * Short hash of the graph, the input and the metadata of a run with a key: tells a repeated submission from
    * another one under the same key.
    */
   readonly bodyHash?: string | undefined;

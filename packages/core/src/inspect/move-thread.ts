@@ -9,18 +9,23 @@ import { type ExportText, parseExport } from "../checkpoint/export/parse-export.
 import { bodyPieceBytes, streamExport } from "../checkpoint/export/stream-export.ts";
 import type { ThreadExport } from "../checkpoint/export/thread-export.ts";
 import type { Store } from "../checkpoint/store.ts";
+import { checkParties } from "../checkpoint/thread-rules.ts";
 import { checkStoreOption } from "../run/session/options/check-run-options.ts";
 import type { ArtifactRow } from "../tool/artifacts/artifact.ts";
 
 /** Options of `importThread`. */
 export interface ImportOptions {
-  /** Id of the imported thread; default: the exported id. */
-  readonly as?: string;
+  /** Id of the imported thread, or a function of the exported id. Default: the exported id. */
+  readonly as?: string | ((exported: string) => string);
   /** Maximum size of the text in bytes, default 256 MiB. */
   readonly maxBytes?: number;
+  /** Tenant of the imported thread and of its runs. Default: the exported tenant. */
+  readonly tenant?: string;
+  /** Owner of the imported thread and of its runs. Default: the exported owners. */
+  readonly owner?: string;
 }
 
-const importKeys = listOptionNames<ImportOptions>({ as: true, maxBytes: true });
+const importKeys = listOptionNames<ImportOptions>({ as: true, maxBytes: true, tenant: true, owner: true });
 
 /**
  * Deletes a thread with all its rows. Throws `unknown_thread`, and `thread_busy` while a live process runs the
@@ -36,6 +41,14 @@ export interface ExportOptions {
   /** Maximum characters of the text, default 536,870,888: the longest string of Node.js. */
   readonly maxCharacters?: number;
 }
+
+/** Options of `streamThreadExport`. */
+export interface StreamExportOptions {
+  /** Id of the thread in the export. Default: its id in the store. */
+  readonly as?: string;
+}
+
+const streamKeys = listOptionNames<StreamExportOptions>({ as: true });
 
 const exportKeys = listOptionNames<ExportOptions>({ maxCharacters: true });
 
@@ -75,9 +88,15 @@ export async function exportThread(store: Store, thread: string, options: Export
  * await importThread(otherStore, createReadStream("/app/t7.jsonl", "utf8"), { maxBytes: 2 ** 32 });
  * ```
  */
-export async function* streamThreadExport(store: Store, thread: string): AsyncGenerator<string, void> {
+export async function* streamThreadExport(
+  store: Store,
+  thread: string,
+  options: StreamExportOptions = {},
+): AsyncGenerator<string, void> {
   checkStoreOption("streamThreadExport", store ?? null);
-  const exported = await store.exportThread(checkId("thread", thread), { bodies: "omit" });
+  checkOptions("streamThreadExport", options, streamKeys);
+  const as = checkId("thread", options.as ?? thread);
+  const exported = assignThreadId(await store.exportThread(checkId("thread", thread), { bodies: "omit" }), as);
   for await (const chunk of streamExport(exported, (row) => readBody(store, thread, row))) {
     yield chunk;
     await pause();
@@ -115,8 +134,10 @@ export async function importThread(
 ): Promise<string> {
   checkStoreOption("importThread", store ?? null);
   checkOptions("importThread", options, importKeys);
-  const { as, maxBytes = 256 * 1024 * 1024 } = options;
+  const { as, maxBytes = 256 * 1024 * 1024, tenant, owner } = options;
+  const parties = { tenant, owner };
   checkPositive("importThread", "maxBytes", maxBytes);
+  checkParties("importThread", parties);
   if (!isExportText(text))
     throw invalidOption({
       where: "importThread",
@@ -125,8 +146,8 @@ export async function importThread(
       fix: "Pass the result of exportThread or streamThreadExport",
     });
   const threadExport = await parseExport(text, { maxBytes, pause });
-  const id = checkId("thread", as ?? threadExport.id);
-  await store.importThread(assignThreadId(threadExport, id));
+  const id = checkId("thread", typeof as === "function" ? as(threadExport.id) : (as ?? threadExport.id));
+  await store.importThread(assignParties(assignThreadId(threadExport, id), parties));
   return id;
 }
 
@@ -148,6 +169,15 @@ export async function copyThread(store: Store, from: string, to: string): Promis
   checkStoreOption("copyThread", store ?? null);
   checkId("thread", to);
   await store.importThread(assignThreadId(await store.exportThread(checkId("thread", from)), to));
+}
+
+/** Replaces tenant and owner of a thread and of its runs, as far as given. */
+function assignParties(
+  threadExport: ThreadExport,
+  { tenant, owner }: { readonly tenant: string | undefined; readonly owner: string | undefined },
+): ThreadExport {
+  const parties = { ...(tenant === undefined ? {} : { tenant }), ...(owner === undefined ? {} : { owner }) };
+  return { ...threadExport, ...parties, runs: threadExport.runs.map((run) => ({ ...run, ...parties })) };
 }
 
 function assignThreadId(threadExport: ThreadExport, id: string): ThreadExport {

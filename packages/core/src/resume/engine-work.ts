@@ -10,6 +10,7 @@ import { createPendingWorkScanner, type ScanExtent } from "./pending-work.ts";
 import { finishRequestedRuns } from "./requested-runs.ts";
 import { createScanSchedule } from "./scan-schedule.ts";
 import { createNextSlot } from "./schedules/next-slot.ts";
+import type { ScheduleGuards } from "./schedules/schedule-guard.ts";
 import { createDueStarter } from "./schedules/start-due-runs.ts";
 import { createHost, type ServingOptions } from "./serving.ts";
 import { createWorkPool } from "./work-pool.ts";
@@ -43,11 +44,12 @@ export interface EngineWorkParts {
   readonly pollMs: number;
   readonly onRun: ((run: RunHandle<unknown>) => void) | undefined;
   readonly notifier: Notifier | undefined;
+  readonly guards: ScheduleGuards;
   readonly getState: () => EngineState;
 }
 
 export function createEngineWork(parts: EngineWorkParts): EngineWork {
-  const { options, world, concurrency, pollMs, onRun, notifier, getState } = parts;
+  const { options, world, concurrency, pollMs, onRun, notifier, guards, getState } = parts;
   const { store, graphs } = options;
   const { claimRuns } = store;
   const isServing = (): boolean => getState() === "serving";
@@ -56,7 +58,7 @@ export function createEngineWork(parts: EngineWorkParts): EngineWork {
   let unwatch: (() => void) | undefined;
 
   const nextSlot = createNextSlot({ store, world, graphs: graphs.map(({ name }) => name) });
-  const startDueRuns = createDueStarter({ store, world, graphs, isServing });
+  const startDueRuns = createDueStarter({ store, world, graphs, guards, isServing });
   const schedule = createScanSchedule({ store, world, pollMs, nextSlot, isServing, scanStore });
   const halted = createHaltedRuns({ store, world, firstDelayMs: pollMs });
   const activeRuns = createActiveRuns({

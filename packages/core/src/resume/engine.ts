@@ -17,6 +17,7 @@ import { createEngineWork, type EngineState } from "./engine-work.ts";
 import { createNotifier } from "./notifications/notifier.ts";
 import { type Notify, type NotifyOptions, resolveNotifyOptions } from "./notifications/notify-options.ts";
 import { resumeRun } from "./resume.ts";
+import type { ScheduleGuard } from "./schedules/schedule-guard.ts";
 import { checkServing, getSharedOptions, getVersionOptions, type ServingOptions, servingNames } from "./serving.ts";
 
 /** Options of `engine`. */
@@ -101,6 +102,24 @@ function createForeignEngineError(where: string, got: unknown): StatewrightError
   });
 }
 
+const guardsOfEngines = new WeakMap<Engine, Set<ScheduleGuard>>();
+
+/**
+ * Adds a guard to the schedules that an engine fires: a server asks for the rights of their makers. Returns the function
+ * that removes the guard. Another engine of the store has its own guards. Throws `invalid_option`.
+ */
+export function guardSchedules(engine: Engine, guard: ScheduleGuard): () => void {
+  checkFunction("guardSchedules", { guard });
+  const guards = guardsOfEngines.get(engine);
+  if (guards === undefined)
+    throw invalidOption({
+      ...{ where: "guardSchedules", expected: "an engine of this copy of Statewright", got: engine },
+      fix: "Pass the result of engine()",
+    });
+  guards.add(guard);
+  return () => void guards.delete(guard);
+}
+
 /** Creates an engine for the threads of a store; idle until `start`. Throws `invalid_option`, `missing_store`. */
 export function engine(options: EngineOptions): Engine {
   checkServing("engine", options, names);
@@ -112,7 +131,9 @@ export function engine(options: EngineOptions): Engine {
     notify === undefined ? undefined : createNotifier({ store, world, options: resolveNotifyOptions(notify) });
   let state: EngineState = "idle";
   let stopping: Promise<void> | undefined;
-  const work = createEngineWork({ options, world, concurrency, pollMs, onRun, notifier, getState: () => state });
+  const guards = new Set<ScheduleGuard>();
+  const parts = { options, world, concurrency, pollMs, onRun, notifier, guards };
+  const work = createEngineWork({ ...parts, getState: () => state });
   const { host, track } = work;
 
   async function stopServing(): Promise<void> {
@@ -166,6 +187,7 @@ export function engine(options: EngineOptions): Engine {
     },
   };
   optionsOfEngines.set(created, options);
+  guardsOfEngines.set(created, guards);
   statesOfEngines.set(created, () => state);
   return created;
 }

@@ -96,13 +96,14 @@ export async function runAsActive(
   if (saved === undefined) return work();
   const { store } = saved;
   const { active, waiting } = getThreadRegistry(store);
-  const { id, branch, key, tenant } = run;
+  const { id, branch, key, bodyHash, tenant } = run;
   const handle = session.events.stream.handle as RunHandle<unknown> | undefined;
   const activeRun = {
     run: id,
     graph: run.graph,
     branch,
     key,
+    bodyHash,
     tenant,
     handle,
     stop,

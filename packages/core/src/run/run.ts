@@ -37,7 +37,7 @@ import type { Position } from "./session/parts/position.ts";
 import { getErrorPlace } from "./session/parts/position.ts";
 import type { State, Write } from "./session/returns.ts";
 import type { Session } from "./session/session.ts";
-import { findActiveHandle, getThreadRegistry, toKeyedName } from "./session/thread-registry.ts";
+import { findActiveRun, getThreadRegistry, type KeyedHandle, toKeyedName } from "./session/thread-registry.ts";
 import { checkNoRemovals } from "./superstep/drain-inbox.ts";
 import { createMissingInputError, listUnsetChannels } from "./superstep/input.ts";
 import {
@@ -79,12 +79,13 @@ export function startRun(caller: RunCaller): RunHandle<unknown> {
   if (store === undefined && options.thread !== undefined) warnAboutStore(caller, thread);
   const keyedRun = key === undefined ? undefined : { thread, key, tenant };
   const keyed = store === undefined ? undefined : getThreadRegistry(store).keyed;
-  const atWork = store === undefined || keyedRun === undefined ? undefined : findActiveHandle(store, keyedRun);
-  if (atWork !== undefined) return atWork;
   // Before the caller continues: a later change of its objects changes no run.
   const input = copyChannels(caller.graph.state, getCodec(options), options.input);
   const given = input === undefined ? caller : { ...caller, options: { ...options, input } };
   const merged = options.removeMessages === undefined ? given : addRemovals(given, options.removeMessages);
+  const atWork = store === undefined || keyedRun === undefined ? undefined : findActiveRun(store, keyedRun);
+  const bodyHash = keyedRun === undefined ? undefined : hashBody(merged);
+  if (atWork !== undefined) return repeatStart(merged, atWork, bodyHash);
   const readInput = parseInput(merged, input);
   const handle = launch<unknown, unknown>(options, thread, runId, async (events, stops) => {
     try {
@@ -93,8 +94,21 @@ export function startRun(caller: RunCaller): RunHandle<unknown> {
       if (keyedRun !== undefined) keyed?.delete(toKeyedName(keyedRun));
     }
   });
-  if (keyedRun !== undefined) keyed?.set(toKeyedName(keyedRun), handle);
+  if (keyedRun !== undefined) keyed?.set(toKeyedName(keyedRun), { handle, bodyHash });
   return handle;
+}
+
+/** Returns the handle of the active run of a key; for a refused body a handle that rejects with `key_reused`. */
+function repeatStart(
+  { options }: RunCaller,
+  { handle, bodyHash: known }: KeyedHandle,
+  bodyHash: string | undefined,
+): RunHandle<unknown> {
+  if (options.onKeyReused !== "refuse" || known === undefined || bodyHash === undefined || known === bodyHash)
+    return handle;
+  const { thread, id } = handle;
+  const error = createReusedKeyError("run", { thread, id, key: options.key });
+  return launch<unknown, unknown>(options, thread, id, () => Promise.reject(error));
 }
 
 /** Adds the removals of the option `removeMessages` to the input, before its new messages. */
@@ -193,7 +207,7 @@ async function startOnThread(
   const { graph, options } = caller;
   // An input without values for required channels is valid on a thread whose state has them.
   const missing = input === undefined ? [] : listUnsetChannels(getPlan(graph), input);
-  const labels = getRunLabels(options);
+  const labels = getRunLabels(caller);
   const existing = await findRunByKey(caller, thread);
   if (existing !== undefined) return joinExistingRun(caller, existing, events, stops);
   const claimMode = { mustExist: missing.length > 0, claimsOnCommit: claimsOnCommit && input !== undefined };
@@ -257,13 +271,44 @@ async function startOnThread(
   }
 }
 
-export function getRunLabels({ key, metadata, tenant, owner }: RunCaller["options"]): RunLabels {
+export function getRunLabels(caller: RunCaller): RunLabels {
+  const { key, metadata, tenant, owner } = caller.options;
+  const bodyHash = key === undefined ? undefined : hashBody(caller);
   return {
     ...(key === undefined ? {} : { key }),
+    ...(bodyHash === undefined ? {} : { bodyHash }),
     ...(metadata === undefined ? {} : { metadata }),
     ...(tenant === undefined ? {} : { tenant }),
     ...(owner === undefined ? {} : { owner }),
   };
+}
+
+/** Returns the hash of graph, input and metadata, which tells a repeated call from another one under the same key. */
+function hashBody({ graph, options }: RunCaller): string | undefined {
+  const { input, metadata } = options;
+  return digestArgs(getCodec(options), [graph.name, input ?? null, metadata ?? null]);
+}
+
+/** Throws `key_reused` if the run of a key has another body. A body that cannot be encoded is not compared. */
+export function checkSameBody(
+  where: string,
+  existing: Pick<RunRow, "thread" | "id" | "key" | "bodyHash">,
+  bodyHash: string | undefined,
+): void {
+  if (existing.bodyHash === undefined || bodyHash === undefined || existing.bodyHash === bodyHash) return;
+  throw createReusedKeyError(where, existing);
+}
+
+function createReusedKeyError(
+  where: string,
+  { thread, id, key }: Pick<RunRow, "thread" | "id" | "key">,
+): StatewrightError {
+  return new StatewrightError("key_reused", {
+    what: `${where}: expected the graph, the input and the metadata of the run with the key "${key}", got others`,
+    next: "Use another key for other work, or pass the same input and metadata to repeat a call",
+    place: { thread },
+    details: { run: id },
+  });
 }
 
 /** Returns true if the first commit of the run is durable. */
@@ -297,6 +342,7 @@ function joinExistingRun(
   stops: RunControls,
 ): Promise<RunResult<State>> {
   const storeCaller = caller as RunCaller & CallerWithStore;
+  if (caller.options.onKeyReused === "refuse") checkSameBody("run", existing, hashBody(caller));
   events.announceRun?.(existing.id);
   if (existing.status === "crashed") return recoverRun(storeCaller, existing, events, { stops });
   return existing.status === "queued"
@@ -316,8 +362,6 @@ export function createQueueWrite(
   const breakpoints = toSavedBreakpoints(parseBreakpoints(getPlan(graph), options));
   const codec = getCodec(options);
   const text = encodeWrapper(codec, input, "the input");
-  const { key, metadata } = identity;
-  const bodyHash = key === undefined ? undefined : digestArgs(codec, [name, input ?? null, metadata ?? null]);
   return {
     thread,
     branch,
@@ -325,7 +369,6 @@ export function createQueueWrite(
       ...identity,
       ...{ graph: name, version, status: "queued", attempt: 1, startedAt: at, queuedAt: at, input: text },
       ...(breakpoints === undefined ? {} : { breakpoints }),
-      ...(bodyHash === undefined ? {} : { bodyHash }),
     },
     stops: onBusy === "cancel" || onBusy === "rollback" ? onBusy : undefined,
   };

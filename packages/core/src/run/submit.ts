@@ -1,5 +1,4 @@
 /** `submit`: puts a run into the queue of a thread. An engine, in this process or another, runs it. */
-import { StatewrightError } from "../base/errors.ts";
 import { checkId, createId } from "../base/ids.ts";
 import { invalidOption } from "../base/invalid-option.ts";
 import { checkCount, checkDate, checkNumber, checkOptions, latestTime } from "../base/options.ts";
@@ -12,7 +11,7 @@ import { getPlan, type Plan } from "../compile/plan.ts";
 import type { GraphTypes } from "../define/graph.ts";
 import { copyChannels } from "../state/copy-input.ts";
 import { findFirstQueued, stopPreempted } from "./queue.ts";
-import { checkStartOptions, createQueueWrite, getRunLabels, parseInput, type RunCaller } from "./run.ts";
+import { checkSameBody, checkStartOptions, createQueueWrite, getRunLabels, parseInput, type RunCaller } from "./run.ts";
 import { checkRunOptions, checkStoreOption } from "./session/options/check-run-options.ts";
 import type { GraphCallOptions, SubmitOptions } from "./session/options/options.ts";
 import type { Write } from "./session/returns.ts";
@@ -72,7 +71,7 @@ export async function queueRun(
   const target = { where: "submit", plan, store, thread, tenant: options.tenant };
   const isComplete = await checkThreadAccepts(target, writes);
   const run = createId("run_", world.random);
-  const { run: queued, ...write } = createQueueWrite(caller, thread, { id: run, ...getRunLabels(caller.options) });
+  const { run: queued, ...write } = createQueueWrite(caller, thread, { id: run, ...getRunLabels(caller) });
   const { name, version } = caller.graph;
   const keySalt = createId("", world.random).slice(-12);
   const at = world.clock.now();
@@ -87,7 +86,7 @@ export async function queueRun(
     mustBeIdle: options.onBusy === "reject",
   });
   if (row.id === run) stopPreempted(store, row);
-  else checkSameBody(row, queued);
+  else checkSameBody("submit", row, queued.bodyHash);
   const [current = row] =
     row.id === run || key === undefined ? [] : await store.runs({ thread: row.thread, key, limit: 1 });
   const { startAt } = current;
@@ -176,15 +175,4 @@ export async function checkThreadAccepts(
     ((await store.head(row.id)) !== undefined || (await findFirstQueued(store, row.id)) !== undefined);
   if (!hasState) throw createMissingInputError(plan, missing);
   return false;
-}
-
-/** Throws `key_reused` if the existing run of a key has another body. A run that started without a queue has no hash. */
-function checkSameBody({ thread, id, key, bodyHash }: RunRow, queued: Pick<RunRow, "bodyHash">): void {
-  if (bodyHash === undefined || bodyHash === queued.bodyHash) return;
-  throw new StatewrightError("key_reused", {
-    what: `submit: expected the graph, the input and the metadata of the run with the key "${key}", got others`,
-    next: "Use another key for other work, or pass the same input and metadata to repeat a call",
-    place: { thread },
-    details: { run: id },
-  });
 }

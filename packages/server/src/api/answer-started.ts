@@ -1,9 +1,9 @@
 /** Answers of routes that start or continue a run: the run, its outcome, or its stream. */
 import type * as z from "zod";
+import type { RouteCall } from "../http/route.ts";
 import type { RunView, StartedRun } from "../service/caller-service.ts";
 import { createJson } from "./define-route.ts";
 import { streamThread } from "./event-frames.ts";
-import type { NativeCall } from "./native-service.ts";
 import { acceptsEvents, readWaitMs } from "./request-headers.ts";
 import { event, gap } from "./schemas/events.ts";
 import { problem } from "./schemas/problem.ts";
@@ -17,7 +17,7 @@ export const startedFrames: Readonly<Record<string, z.ZodType>> = { "*": event, 
  * comes in time, and with the run and the status otherwise.
  */
 export async function answerStarted(
-  call: NativeCall,
+  call: RouteCall,
   { run, after }: StartedRun,
   { status }: { readonly status: 200 | 201 | 202 },
 ): Promise<Response> {
@@ -32,7 +32,7 @@ export async function answerStarted(
   return createJson(toRun(await call.service.getRun(run.id)), { status: 202, headers });
 }
 
-async function loadOutcome({ service }: NativeCall, run: RunView): Promise<unknown> {
+async function loadOutcome({ service }: RouteCall, run: RunView): Promise<unknown> {
   const hasStarted = run.status !== "queued" && (run.status !== "cancelled" || run.attempt > 0);
   const state = hasStarted ? await service.getState(run.thread, { branch: run.branch }) : undefined;
   const isOwn = state !== undefined && (state.run === undefined || state.run === run.id);

@@ -1,5 +1,5 @@
 /** Condition of a change: the head of the branch is the checkpoint of `If-Match`. */
-import type { NativeCall } from "./native-service.ts";
+import type { RouteCall } from "../http/route.ts";
 import { formatEtag, matchesEtag } from "./request-headers.ts";
 import { createChangedProblem } from "./request-problems.ts";
 
@@ -8,7 +8,7 @@ import { createChangedProblem } from "./request-problems.ts";
  * a problem (412) when the head is another checkpoint.
  */
 export async function checkHead(
-  { request, service }: NativeCall,
+  { request, service }: RouteCall,
   thread: string,
   branch: string | undefined,
 ): Promise<number | undefined> {

@@ -1,8 +1,7 @@
 /** Routes of the native API: what a route accepts and answers, once for the checks and once for the OpenAPI document. */
 import * as z from "zod";
 import type { Action } from "../access/caller.ts";
-import type { HttpMethod, Route } from "../http/route.ts";
-import { type NativeCall, requireNativeCall } from "./native-service.ts";
+import type { HttpMethod, Route, RouteCall } from "../http/route.ts";
 import { readQuery } from "./read-query.ts";
 
 /** Answer of a route with a status. */
@@ -51,7 +50,7 @@ export interface RouteSpec<Query, Body> extends Omit<Operation, "query" | "body"
   readonly maxBodyBytes?: number;
   readonly query?: z.ZodType<Query>;
   readonly body?: z.ZodType<Body>;
-  readonly handle: (call: NativeCall, given: { readonly query: Query; readonly body: Body }) => Promise<Response>;
+  readonly handle: (call: RouteCall, given: { readonly query: Query; readonly body: Body }) => Promise<Response>;
 }
 
 const noQuery: z.ZodType<unknown> = z.strictObject({});
@@ -69,7 +68,7 @@ export function defineRoute<Query = unknown, Body = unknown>(spec: RouteSpec<Que
         query: readQuery(call.query, query ?? noQuery) as Query,
         body: (body === undefined ? undefined : await call.readJson(body)) as Body,
       };
-      return await handle(requireNativeCall(call), given);
+      return await handle(call, given);
     },
   };
 }

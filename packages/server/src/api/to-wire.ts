@@ -1,8 +1,6 @@
 /** Answers of the native API: views of the service with times in ISO 8601. */
 import type { OpenInterrupt } from "@statewright/core";
 import type { ClosedInterrupt } from "@statewright/core/inspect";
-import type { ArtifactView } from "../service/artifacts.ts";
-import type { BulkProgress, BulkReport } from "../service/bulk.ts";
 import type {
   GraphDetails,
   GraphView,
@@ -12,8 +10,10 @@ import type {
   ThreadView,
   WaitingView,
 } from "../service/caller-service.ts";
-import type { FileView } from "../service/files.ts";
-import type { ScheduleView } from "../service/schedules.ts";
+import type { ArtifactView } from "../service/native/artifacts.ts";
+import type { BulkProgress, BulkReport } from "../service/native/bulk.ts";
+import type { FileView } from "../service/native/files.ts";
+import type { ScheduleView } from "../service/native/schedules.ts";
 import { toJson, toJsonObject } from "../service/to-json.ts";
 import type { WireArtifact, WireFile } from "./schemas/artifacts.ts";
 import type { WireBulkProgress, WireBulkReport } from "./schemas/bulk.ts";

@@ -6,7 +6,7 @@ import type { Log, World } from "@statewright/core";
 import { createId } from "@statewright/core/adapter";
 import type { AccessRequest, Caller } from "../access/caller.ts";
 import type { Access } from "../access/server-access.ts";
-import type { CallerService } from "../service/caller-service.ts";
+import type { NativeService } from "../service/native/native-service.ts";
 import { checkRequest, getHost, type RequestRules } from "./check-request.ts";
 import { parsePath, removeBasePath } from "./parse-path.ts";
 import { type Problem, RequestProblem } from "./problem.ts";
@@ -47,7 +47,7 @@ export interface HandlerParts extends RequestRules {
   readonly isDraining: () => boolean;
   /** Answers requests outside of all protocols, such as `/livez`. */
   readonly answerHealth: (path: string, method: string) => Promise<Response | undefined>;
-  readonly forCaller: (caller: Caller, protocol: string) => CallerService;
+  readonly forCaller: (caller: Caller, protocol: string) => NativeService;
   readonly createStream: (stream: StreamRequest) => Response;
 }
 
@@ -293,7 +293,7 @@ function createCall(
     if (known === undefined || known.id !== caller.id || known.tenant !== caller.tenant) return false;
     return access.hasRight(known, createAccessRequest(route, params));
   };
-  let service: CallerService | undefined;
+  let service: NativeService | undefined;
   return {
     request,
     requestId,

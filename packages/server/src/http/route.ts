@@ -1,7 +1,7 @@
 /** Protocols and their routes: what a protocol declares, and what its handlers receive. */
 import type * as z from "zod";
 import type { Action, Caller } from "../access/caller.ts";
-import type { CallerService } from "../service/caller-service.ts";
+import type { NativeService } from "../service/native/native-service.ts";
 import type { Problem } from "./problem.ts";
 
 export type HttpMethod = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
@@ -34,7 +34,7 @@ export interface RouteCall {
   readonly query: URLSearchParams;
   readonly caller: Caller;
   /** Acts of this caller. The only way to threads, runs and graphs. */
-  readonly service: CallerService;
+  readonly service: NativeService;
   /** Public path of the protocol, such as `/agents/api`, for headers like `location`. */
   readonly base: string;
   /** Id of the request, also in the log and in the header `x-request-id`. */

@@ -2,10 +2,12 @@
 import { isStatewrightError } from "@statewright/core";
 import {
   checkChoice,
+  checkCount,
   checkFunction,
   checkOptions,
   getEngineOptions,
   getErrorFact,
+  guardSchedules,
   invalidOption,
   listOptionNames,
   replaceErrorText,
@@ -22,6 +24,15 @@ import { type Cursors, createCursors } from "./cursors.ts";
 import { errorTitles } from "./error-titles.ts";
 import { createGraphActs } from "./graphs.ts";
 import { createInterruptActs } from "./interrupts.ts";
+import { createArtifactActs } from "./native/artifacts.ts";
+import { createBulkActs } from "./native/bulk.ts";
+import { type AllFileActs, createFileActs } from "./native/files.ts";
+import { createMakerGuard } from "./native/guard-maker.ts";
+import { createMoveActs } from "./native/move-threads.ts";
+import type { NativeService } from "./native/native-service.ts";
+import { getScheduleLimits } from "./native/schedule-limits.ts";
+import { createScheduleActs } from "./native/schedules.ts";
+import { createWaitActs } from "./native/watch-interrupts.ts";
 import type { ServiceOptions } from "./service-options.ts";
 import { createStartActs } from "./start-runs.ts";
 import { createStateActs } from "./states.ts";
@@ -31,7 +42,7 @@ import { createThreadActs } from "./threads.ts";
 /** Acts of callers: one object for all requests of a server. */
 export interface Services {
   /** Returns the acts of a caller through a protocol. Throws `invalid_option` for a caller outside of the grammar. */
-  forCaller(caller: Caller, protocol: string): CallerService;
+  forCaller(caller: Caller, protocol: string): NativeService;
 }
 
 const names = listOptionNames<ServiceOptions>({
@@ -45,6 +56,8 @@ const names = listOptionNames<ServiceOptions>({
   exposeErrors: true,
   cursorKey: true,
   onAudit: true,
+  findCaller: true,
+  schedules: true,
 });
 
 /**
@@ -62,6 +75,7 @@ export function createServices(options: ServiceOptions): Services {
   checkServiceOptions(options);
   const { store, codec = plainCodec, world = systemWorld() } = getEngineOptions(options.engine);
   const cursors = createCursors({ secret: options.cursorKey, store, codec, world });
+  guardSchedules(options.engine, createMakerGuard(options));
   return {
     forCaller: (caller, protocol) => createCallerService(new CallerScope(options, caller, protocol), cursors),
   };
@@ -69,8 +83,10 @@ export function createServices(options: ServiceOptions): Services {
 
 function checkServiceOptions(options: ServiceOptions): void {
   checkOptions("createServices", options, names);
-  const { authorize, contextOf, redact, onAudit, scope = "tenant", role = "serve", cursorKey } = options;
-  checkFunction("createServices", { authorize, contextOf, redact, onAudit });
+  const { authorize, contextOf, redact, onAudit, findCaller, scope = "tenant", role = "serve", cursorKey } = options;
+  checkFunction("createServices", { authorize, contextOf, redact, onAudit, findCaller });
+  const { minIntervalMs, maxPerTenant } = getScheduleLimits(options.schedules);
+  checkCount("createServices schedules", { minIntervalMs, maxPerTenant }, 0);
   checkChoice("createServices", { scope }, ["tenant", "caller"]);
   checkChoice("createServices", { role }, ["serve", "readOnly"]);
   if (cursorKey === undefined || (typeof cursorKey === "string" && cursorKey.length >= 16)) return;
@@ -83,7 +99,7 @@ function checkServiceOptions(options: ServiceOptions): void {
 }
 
 /** Creates the acts of a caller. */
-function createCallerService(scope: CallerScope, cursors: Cursors): CallerService {
+function createCallerService(scope: CallerScope, cursors: Cursors): NativeService {
   const acts: CallerService = {
     ...createGraphActs(scope),
     ...createThreadActs(scope, cursors),
@@ -96,7 +112,8 @@ function createCallerService(scope: CallerScope, cursors: Cursors): CallerServic
   };
   const read = createReader(scope);
   const change = createChanger(scope);
-  return {
+  const files = createFileActs(scope);
+  const shared: CallerService = {
     listGraphs: read(acts.listGraphs),
     getGraph: read(acts.getGraph),
     listThreads: read(acts.listThreads),
@@ -104,7 +121,10 @@ function createCallerService(scope: CallerScope, cursors: Cursors): CallerServic
     createThread: change("createThread", "thread.write", acts.createThread),
     getThread: read(acts.getThread),
     updateThread: change("updateThread", "thread.write", acts.updateThread),
-    deleteThread: change("deleteThread", "thread.delete", acts.deleteThread),
+    deleteThread: change("deleteThread", "thread.delete", async (thread) => {
+      await acts.deleteThread(thread);
+      await files.deleteFiles(thread);
+    }),
     copyThread: change("copyThread", "thread.write", acts.copyThread),
     pruneThread: change("pruneThread", "thread.delete", acts.pruneThread),
     startRun: change("startRun", "run.start", acts.startRun),
@@ -125,6 +145,48 @@ function createCallerService(scope: CallerScope, cursors: Cursors): CallerServic
     listInterrupts: read(acts.listInterrupts),
     streamEvents: read(acts.streamEvents),
   };
+  return { ...shared, ...createNativeActs({ scope, cursors, files, shared }) };
+}
+
+/** Creates the acts that the native API has beside those of all protocols. */
+function createNativeActs({
+  scope,
+  cursors,
+  files,
+  shared,
+}: {
+  readonly scope: CallerScope;
+  readonly cursors: Cursors;
+  readonly files: AllFileActs;
+  readonly shared: CallerService;
+}): Omit<NativeService, keyof CallerService> {
+  const read = createReader(scope);
+  const change = createChanger(scope);
+  const artifacts = createArtifactActs(scope, cursors);
+  const schedules = createScheduleActs(scope, cursors);
+  const moves = createMoveActs(scope);
+  const waits = createWaitActs(scope, shared);
+  return {
+    listArtifacts: read(artifacts.listArtifacts),
+    getArtifact: read(artifacts.getArtifact),
+    readArtifact: read(artifacts.readArtifact),
+    saveFile: change("saveFile", "thread.write", files.saveFile),
+    insertFiles: async (thread, value) => await read(files.insertFiles<typeof value>)(thread, value),
+    changeRuns: change("changeRuns", "admin", createBulkActs(scope, shared).changeRuns),
+    listSchedules: read(schedules.listSchedules),
+    getSchedule: read(schedules.getSchedule),
+    saveSchedule: change("saveSchedule", "schedule.write", schedules.saveSchedule),
+    deleteSchedule: change("deleteSchedule", "schedule.write", schedules.deleteSchedule),
+    pauseSchedule: change("pauseSchedule", "schedule.write", schedules.pauseSchedule),
+    resumeSchedule: change("resumeSchedule", "schedule.write", schedules.resumeSchedule),
+    runSchedule: change("runSchedule", "schedule.write", schedules.runSchedule),
+    listSlots: read(schedules.listSlots),
+    exportThread: read(moves.exportThread),
+    importThread: change("importThread", "admin", moves.importThread),
+    diffStates: read(moves.diffStates),
+    watchInterrupts: read(waits.watchInterrupts),
+    waitForRest: read(waits.waitForRest),
+  };
 }
 
 type Act<Args extends readonly unknown[], Result> = (...args: Args) => Promise<Result>;
@@ -144,7 +206,7 @@ function createReader(scope: CallerScope) {
 /** Wraps acts that change something: their result goes to the audit, too. */
 function createChanger(scope: CallerScope) {
   return <Args extends readonly unknown[], Result>(
-    name: keyof CallerService,
+    name: keyof NativeService,
     action: Action,
     act: Act<Args, Result>,
   ): Act<Args, Result> =>
@@ -163,7 +225,7 @@ function createChanger(scope: CallerScope) {
 }
 
 /** Returns the function that records the end of a change. */
-function createAudit(scope: CallerScope, act: keyof CallerService, action: Action, target: unknown) {
+function createAudit(scope: CallerScope, act: keyof NativeService, action: Action, target: unknown) {
   const { options, caller, protocol, world } = scope;
   return (result: string, value: unknown): void => {
     const { onAudit } = options;

@@ -47,6 +47,7 @@ async function startRun(scope: CallerScope, thread: string, request: StartReques
   const handle = options.engine.run(graph, {
     ...context,
     thread: stored,
+    onKeyReused: "refuse",
     ...omitUndefined({ key, branch, onBusy, metadata, removeMessages }),
     ...toBreakpoints(request.breakpoints),
     ...(input === undefined

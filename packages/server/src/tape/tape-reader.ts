@@ -7,7 +7,7 @@ import { isDurable, isInView } from "@statewright/core/adapter";
 import type { ThreadFrame } from "../service/caller-service.ts";
 import { RunEnd, type StreamEnd, type StreamPlace } from "./run-end.ts";
 import { selectBranch } from "./select-branch.ts";
-import type { TapeEnd, TapeListener, ThreadTape } from "./thread-tape.ts";
+import { isDeleted, type TapeEnd, type TapeListener, type ThreadTape } from "./thread-tape.ts";
 import { type TapeEvent, WaitingEvents, type WaitingLimits } from "./waiting-events.ts";
 
 /** What a reader asks for. */
@@ -47,6 +47,7 @@ export class TapeReader implements TapeListener {
   #wake: (() => void) | undefined;
   #end: TapeEnd | undefined;
   #isCut = false;
+  #isDraining = false;
 
   constructor(tape: ThreadTape, place: StreamPlace, request: TapeRequest) {
     this.#tape = tape;
@@ -57,12 +58,10 @@ export class TapeReader implements TapeListener {
     this.#seq = request.after;
   }
 
-  /** True if a change of the thread without an event may end the stream. */
-  get needsHints(): boolean {
+  get needsChanges(): boolean {
     return this.#runEnd !== undefined;
   }
 
-  /** Takes an event of the tape. */
   receive(added: TapeEvent): void {
     if (this.#isLive && !this.#isCut && this.#isIncluded(added.event) && !this.#waiting.push(this.#toBranch(added))) {
       this.#isCut = true;
@@ -71,9 +70,13 @@ export class TapeReader implements TapeListener {
     this.#wake?.();
   }
 
-  /** Notes a change of the thread. */
   noteChange(): void {
     this.#mayHaveEnded = true;
+    this.#wake?.();
+  }
+
+  drain(): void {
+    this.#isDraining = true;
     this.#wake?.();
   }
 
@@ -104,31 +107,46 @@ export class TapeReader implements TapeListener {
       if (this.#isCut) throw new SlowReaderError();
       const event = this.#waiting.shift();
       if (event !== undefined) {
-        if (isDurable(event) || event.type === "events.pruned") this.#seq = Math.max(this.#seq, event.seq);
+        this.#pass(event);
         if (yield* this.#yieldEvent(event)) return undefined;
+        if (this.#isDraining && event.type === "step.committed" && event.within === undefined) return undefined;
       } else if (this.#end !== undefined) {
         if (this.#end.kind === "failed") throw this.#end.error;
         yield { type: "thread.deleted" };
         return undefined;
       } else if (!this.#isLive) {
-        if (yield* this.#catchUp()) return undefined;
-      } else if (!(await this.#hasEnded())) await this.#wait();
-      else return undefined;
+        if (yield* this.#catchUpOrEnd()) return undefined;
+      } else if (this.#isDraining && !this.#tape.isAtWork) return undefined;
+      else if (await this.#hasEnded()) return undefined;
+      else await this.#wait();
     }
   }
 
   /** Returns true if the stream has ended. */
   async *#yieldEvent(event: RunEvent): AsyncGenerator<ThreadFrame, boolean, undefined> {
     const end = this.#runEnd?.mayEndAt(event) === true ? this.#runEnd : undefined;
-    if (end !== undefined) {
-      this.#mayHaveEnded = true;
-      if (await end.endsBefore(event)) return true;
-    }
-    if (isInView(event, this.request.views)) {
-      const shown = this.request.show(event);
-      if (shown !== undefined) yield shown;
-    }
+    if (end !== undefined && (await end.endsBefore(event))) return true;
+    const shown = this.request.show(event);
+    if (shown !== undefined && isInView(shown, this.request.views)) yield shown;
     return end !== undefined && (await end.endsAfter(event));
+  }
+
+  /** Moves the reader past an event of the tape. */
+  #pass(event: RunEvent): void {
+    if (!isDurable(event) && event.type !== "events.pruned") return;
+    this.#seq = Math.max(this.#seq, event.seq);
+    this.#mayHaveEnded = true;
+  }
+
+  /** Catches up; a thread that was deleted meanwhile ends the reader. */
+  async *#catchUpOrEnd(): AsyncGenerator<ThreadFrame, boolean, undefined> {
+    try {
+      return yield* this.#catchUp();
+    } catch (error) {
+      if (!isDeleted(error)) throw error;
+      this.end({ kind: "deleted" });
+      return false;
+    }
   }
 
   /** Reads stored events up to the place of the tape, and joins the tape there. Returns true if the stream has ended. */
@@ -169,7 +187,9 @@ export class TapeReader implements TapeListener {
   async #hasEnded(): Promise<boolean> {
     if (this.#runEnd === undefined || !this.#mayHaveEnded) return false;
     this.#mayHaveEnded = false;
-    return (await this.#runEnd.isReached(this.#seq)) && this.#waiting.size === 0;
+    if (!(await this.#runEnd.isReached(this.#seq))) return false;
+    this.#mayHaveEnded = true;
+    return this.#waiting.size === 0;
   }
 
   #isIncluded(event: RunEvent): boolean {
@@ -187,8 +207,7 @@ export class TapeReader implements TapeListener {
 
   /** Resolves at the next event of the tape, its end, or the abort of the reader. */
   #wait(): Promise<void> {
-    const isPending = this.#waiting.size > 0 || this.#end !== undefined || this.#isCut || this.#mayHaveEndedNow();
-    if (isPending || this.request.signal.aborted) return Promise.resolve();
+    if (this.#isPending() || this.request.signal.aborted) return Promise.resolve();
     return new Promise((resolve) => {
       this.#wake = () => {
         this.#wake = undefined;
@@ -197,7 +216,10 @@ export class TapeReader implements TapeListener {
     });
   }
 
-  #mayHaveEndedNow(): boolean {
-    return this.#isLive && this.#runEnd !== undefined && this.#mayHaveEnded;
+  /** Returns true if the reader has something to do without a further event of the tape. */
+  #isPending(): boolean {
+    if (this.#waiting.size > 0 || this.#end !== undefined || this.#isCut) return true;
+    if (!this.#isLive) return this.#tape.isLive && this.#tape.seq > this.#seq;
+    return (this.#runEnd !== undefined && this.#mayHaveEnded) || (this.#isDraining && !this.#tape.isAtWork);
   }
 }

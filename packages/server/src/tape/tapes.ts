@@ -1,37 +1,40 @@
 /** Tapes of a server: one for each thread that has readers. */
 import { type RunEvent, type Store, streamEvents } from "@statewright/core";
-import type { Caller } from "../access/caller.ts";
 import { RequestProblem } from "../http/problem.ts";
 import type { EventRequest, ThreadFrame } from "../service/caller-service.ts";
 import { TapeReader, type TapeRequest } from "./tape-reader.ts";
 import { type TapeParts, ThreadTape } from "./thread-tape.ts";
 import type { WaitingLimits } from "./waiting-events.ts";
 
-/** Form of an event for a caller; undefined hides the event. */
-export type Redact = (event: RunEvent, caller: Caller) => RunEvent | undefined;
-
 /** Parts and limits of the tapes. */
 export interface TapesOptions extends TapeParts {
-  /** Removes what a caller may not see from an event. An event for which the function throws is not sent. */
-  readonly redact?: Redact | undefined;
   /** Limits of the events that wait for a reader. Default: 5,000 events and 1 MiB. */
   readonly waiting?: WaitingLimits | undefined;
 }
 
-/** Reads the events of threads for callers. All ids are stored ids. */
+/** Request for the events of a thread. */
+export interface TapeRead extends EventRequest {
+  /**
+   * Returns an event as the reader may see it; undefined hides the event. Called for each event in order, before `views`
+   * are applied. An event for which the function throws is not sent. Default: all events unchanged.
+   */
+  readonly show?: ((event: RunEvent) => RunEvent | undefined) | undefined;
+}
+
+/** Reads the events of threads. All ids are stored ids. */
 export interface Tapes {
   /**
    * Streams the stored events above `after`, a `snapshot` of what is open, and new events as they come. Throws
-   * `unknown_thread`, `unknown_branch` and the problem `event_unknown` before the first frame.
+   * `unknown_thread`, `unknown_branch` and the problem `event_unknown` before the first frame, and a `SlowReaderError`
+   * in the stream of a reader that does not read.
    */
-  read(
-    thread: string,
-    request: EventRequest & { readonly caller: Caller },
-  ): Promise<AsyncGenerator<ThreadFrame, undefined, undefined>>;
+  read(thread: string, request: TapeRead): Promise<AsyncGenerator<ThreadFrame, undefined, undefined>>;
+  /** Ends the streams: at once without a run at work, otherwise after the next superstep is committed. */
+  drain(): void;
   /** Number of threads with readers. */
   readonly threads: number;
   readonly readers: number;
-  /** Number of events that `redact` has failed on since the start. */
+  /** Number of events that were not sent since the start, because `show` threw. */
   readonly withheldEvents: number;
 }
 
@@ -63,18 +66,19 @@ class OpenTapes implements Tapes {
     return this.#withheldEvents;
   }
 
-  async read(
-    thread: string,
-    request: EventRequest & { readonly caller: Caller },
-  ): Promise<AsyncGenerator<ThreadFrame, undefined, undefined>> {
+  drain(): void {
+    for (const tape of this.#tapes.values()) tape.drain();
+  }
+
+  async read(thread: string, request: TapeRead): Promise<AsyncGenerator<ThreadFrame, undefined, undefined>> {
     const { store, codec, waiting: limits = defaultLimits } = this.#options;
-    const { after = 0, branch, views, end = "never", signal, caller } = request;
+    const { after = 0, branch, views, end = "never", signal, show } = request;
     await checkPlace(store, { thread, branch, after });
     const seq = this.#tapes.has(thread) ? 0 : await findTapeStart(store, thread);
     const tapeRequest: TapeRequest = {
       ...{ after, views, signal, limits },
       end: end === "never" ? undefined : end,
-      show: (event) => this.#redact(event, caller, thread),
+      show: (event) => (show === undefined ? event : this.#show(event, show, thread)),
     };
     return this.#readTape(seq, { place: { store, codec, thread, branch }, request: tapeRequest });
   }
@@ -99,22 +103,20 @@ class OpenTapes implements Tapes {
     return tape;
   }
 
-  #redact(event: RunEvent, caller: Caller, thread: string): RunEvent | undefined {
-    const { redact, world } = this.#options;
-    if (redact === undefined) return event;
+  #show(event: RunEvent, show: (event: RunEvent) => RunEvent | undefined, thread: string): RunEvent | undefined {
     try {
-      const shown = redact(event, caller);
+      const shown = show(event);
       return shown === undefined || shown === event ? shown : keepPosition(shown, event);
     } catch (error) {
       this.#withheldEvents += 1;
       const fields = { thread, seq: event.seq, type: event.type, count: this.#withheldEvents, error: String(error) };
-      world.log("error", "redact threw for an event; the event was not sent", fields);
+      this.#options.world.log("error", "an event could not be redacted; the event was not sent", fields);
       return undefined;
     }
   }
 }
 
-/** Returns the redacted event at the position of the original: a reader continues by its number. */
+/** Returns the shown event at the position of the original: a reader continues by its number. */
 function keepPosition(shown: RunEvent, { seq, at, branch }: RunEvent): RunEvent {
   return { ...shown, seq, at, branch };
 }

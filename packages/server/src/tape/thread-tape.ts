@@ -1,6 +1,6 @@
 /** Tape of a thread: follows the thread once, and gives its events to all readers. */
-import { type Relay, type RunEvent, type Store, streamEvents, type World } from "@statewright/core";
-import { createOpenWork, isDurable } from "@statewright/core/adapter";
+import { isStatewrightError, type Relay, type RunEvent, type Store, streamEvents, type World } from "@statewright/core";
+import { createOpenWork, isDurable, watchThreadChanges } from "@statewright/core/adapter";
 import type { Codec } from "@statewright/core/store";
 import { isRest } from "./run-end.ts";
 import { type Snapshot, selectBranch } from "./select-branch.ts";
@@ -20,8 +20,14 @@ export type TapeEnd = { readonly kind: "deleted" } | { readonly kind: "failed"; 
 
 /** Reader of a tape. Its functions never throw. */
 export interface TapeListener {
+  /** True if a change of the thread without an event may end the stream of the reader. */
+  readonly needsChanges: boolean;
   /** Takes an event of the tape. */
   receive(added: TapeEvent): void;
+  /** Notes that the thread may have changed. */
+  noteChange(): void;
+  /** Ends the stream of the reader after the next committed superstep, or at once without a run at work. */
+  drain(): void;
   /** Takes the end of the tape. */
   end(end: TapeEnd): void;
 }
@@ -38,6 +44,7 @@ export class ThreadTape {
   #atWork: { readonly run: string; readonly branch: string } | undefined;
   #seq: number;
   #isLive = false;
+  #unwatch: (() => void) | undefined;
   #end: TapeEnd | undefined;
 
   /** `seq` is the number of a stored event; the tape begins after it. */
@@ -58,6 +65,11 @@ export class ThreadTape {
     return this.#isLive;
   }
 
+  /** True while a run within reach is at work. */
+  get isAtWork(): boolean {
+    return this.#atWork !== undefined;
+  }
+
   get readers(): number {
     return this.#readers.size;
   }
@@ -67,13 +79,19 @@ export class ThreadTape {
     this.#readers.add(reader);
     if (this.#end !== undefined) reader.end(this.#end);
     else if (this.#readers.size === 1) void this.#follow();
+    if (reader.needsChanges) this.#unwatch ??= this.#watchChanges();
   }
 
   leave(reader: TapeListener): void {
     this.#readers.delete(reader);
     if (this.#readers.size > 0) return;
     this.#abort.abort();
+    this.#unwatch?.();
     this.#onEmpty(this);
+  }
+
+  drain(): void {
+    for (const reader of [...this.#readers]) reader.drain();
   }
 
   /** Creates the event with everything that is open after the newest event of the tape. */
@@ -93,8 +111,16 @@ export class ThreadTape {
         this.#receive(event);
       if (!this.#abort.signal.aborted) this.#finish({ kind: "deleted" });
     } catch (error) {
-      this.#finish({ kind: "failed", error });
+      this.#finish(isDeleted(error) ? { kind: "deleted" } : { kind: "failed", error });
     }
+  }
+
+  #watchChanges(): () => void {
+    const { store, world } = this.#parts;
+    const noteChange = (): void => {
+      for (const reader of this.#readers) if (reader.needsChanges) reader.noteChange();
+    };
+    return watchThreadChanges(store, { thread: this.thread, world }, noteChange) ?? repeat(world, noteChange);
   }
 
   #finish(end: TapeEnd): void {
@@ -123,4 +149,21 @@ export class ThreadTape {
     if (event.type === "run.started") this.#atWork = { run: event.run, branch: event.branch };
     else if (isRest(event)) this.#atWork = undefined;
   }
+}
+
+/** Returns true for the error of a read of a thread that was deleted after the reader had found it. */
+export function isDeleted(error: unknown): boolean {
+  return isStatewrightError(error) && error.code === "unknown_thread";
+}
+
+/** Time between two checks of a store without hints, in milliseconds. */
+const repeatMs = 1_000;
+
+/** Calls `work` at intervals, until the returned function is called. */
+function repeat(world: World, work: () => void): () => void {
+  let cancel = world.schedule.after(repeatMs, function next() {
+    work();
+    cancel = world.schedule.after(repeatMs, next);
+  });
+  return () => cancel();
 }

@@ -2,7 +2,7 @@
 import { engine, type Graph, type Store, type World } from "@statewright/core";
 import { createServer, type Server } from "../../src/create-server.ts";
 import { createServices } from "../../src/index.ts";
-import { langgraph, type LangGraphOptions } from "../../src/langgraph.ts";
+import { type LangGraphOptions, langgraph } from "../../src/langgraph.ts";
 
 /** Token of the caller `local`. */
 export const langGraphToken = "a-token-that-is-long-enough";

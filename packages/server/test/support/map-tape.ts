@@ -1,7 +1,7 @@
 /** Maps a tape to the lines of a legacy stream, as a client with all modes would read it. */
 import type { RunEvent } from "@statewright/core";
-import { createLegacyMemory, type LegacyMemory } from "../../src/langgraph/legacy/legacy-memory.ts";
 import type { LegacyEvent } from "../../src/langgraph/legacy/legacy-event.ts";
+import { createLegacyMemory, type LegacyMemory } from "../../src/langgraph/legacy/legacy-memory.ts";
 import { mapLegacyEvent } from "../../src/langgraph/legacy/map-legacy-event.ts";
 
 /** Wire event with its number. */
@@ -29,6 +29,9 @@ export function mapTape(events: readonly RunEvent[], memory: LegacyMemory): read
 /** Formats wire events, one on a line: number, mode, name, data. */
 export function formatTape(wire: readonly NumberedEvent[]): string {
   return wire
-    .map(({ seq, n, mode = "always", event, namespace, data }) => `${seq}.${n} [${mode}] ${event}${namespace} ${JSON.stringify(data)}\n`)
+    .map(
+      ({ seq, n, mode = "always", event, namespace, data }) =>
+        `${seq}.${n} [${mode}] ${event}${namespace} ${JSON.stringify(data)}\n`,
+    )
     .join("");
 }

@@ -16,7 +16,16 @@ import {
   run,
   START,
 } from "@statewright/core";
-import { call, failWith, say, scriptedModel, stall, think, type VirtualClock, virtualClock } from "@statewright/testing";
+import {
+  call,
+  failWith,
+  say,
+  scriptedModel,
+  stall,
+  think,
+  type VirtualClock,
+  virtualClock,
+} from "@statewright/testing";
 import * as z from "zod";
 
 /** Events of a thread, over all its runs. */

@@ -10,6 +10,7 @@ import { stopPreempted } from "../../run/queue.ts";
 import { lateStartMs } from "../delayed-runs.ts";
 import { isUnreadable } from "../read-unless-damaged.ts";
 import { createCalendar } from "./calendar.ts";
+import { findRefusal, type ScheduleGuards } from "./schedule-guard.ts";
 
 /** Schedules per scan. */
 const pageSize = 100;
@@ -17,12 +18,16 @@ const pageSize = 100;
 /** Number of missed slots that a schedule with `missed: "all"` runs. */
 const backlogLimit = 100;
 
+const noGuards: ScheduleGuards = new Set();
+
 /** Options of `fireDueSchedules`. */
 interface FireOptions {
   readonly store: Store;
   readonly world: World;
   /** Served graphs: a schedule of another graph, or of a newer version, is left to other engines. */
   readonly graphs: readonly Graph[];
+  /** Default: none. */
+  readonly guards?: ScheduleGuards;
   readonly now: number;
 }
 
@@ -58,9 +63,12 @@ function logUnfired({ log }: World, row: ScheduleRow | undefined, error: unknown
 }
 
 /** Fires the due slots of a schedule. Another process may fire some of them meanwhile: this one stops then. */
-async function fireSlots({ store, world, now }: FireOptions, row: ScheduleRow): Promise<void> {
-  const due = listDueSlots(row, now);
-  const { slots, newest, next } = due;
+async function fireSlots({ store, world, guards = noGuards, now }: FireOptions, row: ScheduleRow): Promise<void> {
+  const listed = listDueSlots(row, now);
+  const { newest, next } = listed;
+  const refusal = listed.slots.length === 0 ? undefined : await findRefusal(guards, row);
+  const due = refusal === undefined ? listed : { ...listed, slots: [] };
+  const { slots } = due;
   let current = row;
   for (const [nth, slot] of slots.entries()) {
     const fired = await fireSlot({ store, world, now }, current, { slot, next: slots[nth + 1] ?? next });
@@ -69,9 +77,16 @@ async function fireSlots({ store, world, now }: FireOptions, row: ScheduleRow): 
     current = fired;
   }
   if (slots.length > 0) return;
-  const skipped = { slot: newest, at: now, skipped: "the slot was missed" };
+  const skipped = { slot: newest, at: now, skipped: refusal ?? "the slot was missed" };
   const written = await store.schedules.put({ row: toNextRow(row, next, skipped), revision: row.revision });
-  if (written !== undefined) logMissed(world, row, due);
+  if (written === undefined) return;
+  if (refusal === undefined) logMissed(world, row, due);
+  else
+    world.log("warn", "a slot of a schedule is skipped: a guard refused it", {
+      schedule: row.id,
+      slot: newest,
+      reason: refusal,
+    });
 }
 
 interface DueSlots {
@@ -104,7 +119,7 @@ function logMissed({ log }: World, row: ScheduleRow, { slots, newest }: Pick<Due
 
 /** Queues the run of a slot and stores the next slot; returns the new row, undefined when another process was first. */
 async function fireSlot(
-  { store, world, now }: Omit<FireOptions, "graphs">,
+  { store, world, now }: Omit<FireOptions, "graphs" | "guards">,
   row: ScheduleRow,
   { slot, next }: { readonly slot: number; readonly next: number | undefined },
 ): Promise<ScheduleRow | undefined> {

@@ -202,7 +202,7 @@ async function toContent(store: Store, options: ScheduleOptions<GraphTypes>): Pr
   const plan = getPlan(caller.graph);
   const target = { where: "schedule", plan, store, thread, tenant: options.tenant };
   const isComplete = await checkThreadAccepts(target, writes);
-  const { run } = createQueueWrite(caller, thread ?? id, { id, ...getRunLabels(caller.options) });
+  const { run } = createQueueWrite(caller, thread ?? id, { id, ...getRunLabels(caller) });
   const { metadata, tenant, owner } = options;
   return {
     ...{ id, graph: graph.name, version: graph.version, shape: plan.shape, outline: plan.outline },

@@ -5,6 +5,7 @@ import type { Store } from "../../checkpoint/store.ts";
 import type { Graph } from "../../compile/graph.ts";
 import { enqueueDueRuns } from "../delayed-runs.ts";
 import { fireDueSchedules } from "./fire-schedules.ts";
+import type { ScheduleGuards } from "./schedule-guard.ts";
 
 /**
  * Creates the function that queues all runs that are due now, page by page, while the engine serves. It reads two index
@@ -14,16 +15,18 @@ export function createDueStarter({
   store,
   world,
   graphs,
+  guards,
   isServing,
 }: {
   readonly store: Store;
   readonly world: World;
   readonly graphs: readonly Graph[];
+  readonly guards: ScheduleGuards;
   readonly isServing: () => boolean;
 }): () => Promise<void> {
   return async () => {
     const now = await readStoreTime(store, world);
     while (isServing() && (await enqueueDueRuns(store, world, now)));
-    while (isServing() && (await fireDueSchedules({ store, world, graphs, now })));
+    while (isServing() && (await fireDueSchedules({ store, world, graphs, guards, now })));
   };
 }

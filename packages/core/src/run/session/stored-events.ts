@@ -53,7 +53,7 @@ export function createStoredEventReader({
     hasNew: async () => (await store.events(thread, { after: lastSeq, from, limit: 1 })).length > 0,
     getLastSeq: () => lastSeq,
     readNew: async function* (upTo = Number.POSITIVE_INFINITY) {
-      for (;;) {
+      while (lastSeq < upTo) {
         const page = await store.events(thread, { after: lastSeq, from, limit: pageSize });
         for (const stored of page) {
           const { seq, at, branch } = getEventRow(stored);
@@ -67,6 +67,7 @@ export function createStoredEventReader({
         }
         if (page.length < pageSize) return undefined;
       }
+      return undefined;
     },
   };
 }

@@ -17,6 +17,7 @@ export interface ActiveRun {
   readonly graph: string;
   readonly branch: string;
   readonly key: string | undefined;
+  readonly bodyHash: string | undefined;
   readonly tenant: string | undefined;
   readonly handle: RunHandle<unknown> | undefined;
   readonly stop: (reason: Preemption) => void;
@@ -44,7 +45,7 @@ interface ThreadRegistry {
   /** Queued runs that are about to start in this process, by run key. */
   readonly starting: Map<string, StartingRun>;
   /** Handles of runs started in this process with a key, by `toKeyedName`. */
-  readonly keyed: Map<string, RunHandle<unknown>>;
+  readonly keyed: Map<string, KeyedHandle>;
 }
 
 /**
@@ -61,6 +62,12 @@ export function toRunKey({ thread, id }: Pick<RunRow, "thread" | "id">): string 
 }
 
 const registries: WeakMap<Store, ThreadRegistry> = new WeakMap();
+
+/** Handle of a run with a key, and the hash of what it was started with. */
+export interface KeyedHandle {
+  readonly handle: RunHandle<unknown>;
+  readonly bodyHash: string | undefined;
+}
 
 /** Returns the registry of a store, created on first use. */
 export function getThreadRegistry(store: Store): ThreadRegistry {
@@ -93,13 +100,15 @@ export function toKeyedName({ thread, key, tenant = "" }: KeyedRun): string {
   return `${thread} ${key} ${tenant}`;
 }
 
-/** Finds the handle of the run that is active in this process under a key. */
-export function findActiveHandle(store: Store, keyedRun: KeyedRun): RunHandle<unknown> | undefined {
+/** Finds the run that is active in this process under a key. */
+export function findActiveRun(store: Store, keyedRun: KeyedRun): KeyedHandle | undefined {
   const { keyed, active } = getThreadRegistry(store);
   const { thread, key, tenant } = keyedRun;
   const activeRun = active.get(thread);
   const isSame = activeRun?.key === key && (tenant === undefined || tenant === activeRun.tenant);
-  return keyed.get(toKeyedName(keyedRun)) ?? (isSame ? activeRun?.handle : undefined);
+  const known = keyed.get(toKeyedName(keyedRun));
+  if (known !== undefined || !isSame || activeRun?.handle === undefined) return known;
+  return { handle: activeRun.handle, bodyHash: activeRun.bodyHash };
 }
 
 const activeByGraph: WeakMap<GraphDefinition, Set<RunHandle<unknown>>> = new WeakMap();

@@ -51,7 +51,7 @@ import { createSession, type Session } from "../session/session.ts";
 import { hasFinalState, popFinalState } from "../superstep/final-state-cache.ts";
 
 /** Fields of a new run that the caller sets. */
-export type RunLabels = Pick<RunRow, "key" | "metadata" | "tenant" | "owner">;
+export type RunLabels = Pick<RunRow, "key" | "bodyHash" | "metadata" | "tenant" | "owner">;
 
 /** Arguments of `openSession`. */
 export interface OpenSessionOptions {

@@ -326,6 +326,24 @@ describe("idempotency key of a run", () => {
     expect(startedRuns).toEqual(["slow", "q", "ask"]);
   });
 
+  test("with onKeyReused refuse, a start with another input or other metadata under the key of a run is refused, while the run works and after it", async () => {
+    const { world, startedRuns, open, start } = wordy();
+    const store = memoryStore();
+    const first = start(store, "slow", { key: "k" });
+    const refuse = { key: "k", onKeyReused: "refuse" } as const;
+    expect(start(store, "slow", refuse)).toBe(first);
+    for (const other of [start(store, "other", refuse), start(store, "slow", { ...refuse, metadata: { n: 1 } })])
+      expect((await getFailure(other.result, "key_reused")).details).toEqual({ run: first.id });
+    await world.waitUntilIdle();
+    await getFailure(start(store.peer(), "other", refuse).result, "key_reused");
+    open("slow");
+    await first.result;
+    await getFailure(start(store, "other", refuse).result, "key_reused");
+    expect((await start(store, "slow", refuse).result).run).toBe(first.id);
+    await world.waitUntilIdle();
+    expect(startedRuns).toEqual(["slow"]);
+  });
+
   test("a repeated start under the key of a failed run returns its error, and under the key of a crashed run continues it", async () => {
     const { world, startedRuns, open, start } = wordy();
     const store = memoryStore();

@@ -1,5 +1,5 @@
 /** Routes of artifacts and of uploaded files. */
-import type { ArtifactView } from "../../service/artifacts.ts";
+import type { ArtifactView } from "../../service/native/artifacts.ts";
 import { type ApiRoute, createJson, defineRoute } from "../define-route.ts";
 import { parseRange } from "../parse-range.ts";
 import { formatEtag, matchesEtag } from "../request-headers.ts";
@@ -49,7 +49,7 @@ function createBodyRoute(): ApiRoute {
       if (range === "unsatisfiable")
         return new Response(null, { status: 416, headers: { "content-range": `bytes */${artifact.bytes}` } });
       const { offset, bytes } = range ?? { offset: 0, bytes: artifact.bytes };
-      const pieces = service.readArtifact(thread, artifact.key, { offset, bytes });
+      const pieces = await service.readArtifact(thread, artifact.key, { offset, bytes });
       const length = { "content-length": String(bytes) };
       if (range === undefined) return new Response(streamBytes(pieces), { headers: { ...headers, ...length } });
       const place = { "content-range": `bytes ${offset}-${offset + bytes - 1}/${artifact.bytes}` };

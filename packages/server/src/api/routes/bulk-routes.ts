@@ -1,10 +1,9 @@
 /** Route of acts on many runs. */
 
-import type { SseLine } from "../../http/route.ts";
-import type { BulkFilter, BulkProgress, BulkReport, BulkRequest } from "../../service/bulk.ts";
+import type { RouteCall, SseLine } from "../../http/route.ts";
+import type { BulkFilter, BulkProgress, BulkReport, BulkRequest } from "../../service/native/bulk.ts";
 import { type ApiRoute, createJson, defineRoute } from "../define-route.ts";
 import { toFailureFrames } from "../event-frames.ts";
-import type { NativeCall } from "../native-service.ts";
 import { acceptsEvents } from "../request-headers.ts";
 import { createRequestProblem } from "../request-problems.ts";
 import { bulkProgress, bulkReport, bulkRequest, type WireBulkRequest } from "../schemas/bulk.ts";
@@ -44,7 +43,7 @@ function toRequest({ action, filter, dryRun, reason }: WireBulkRequest): Unstart
 }
 
 /** Streams the progress of an act, the newest only for a slow reader, and its report. */
-function streamBulk({ service, stream }: NativeCall, request: Unstarted): Response {
+function streamBulk({ service, stream }: RouteCall, request: Unstarted): Response {
   return stream((signal) => yieldProgress((onProgress) => service.changeRuns({ ...request, signal, onProgress })), {
     formatFailure: toFailureFrames,
   });

@@ -1,7 +1,7 @@
 /** Routes of events: the stream of a thread, open interrupts, and the stream of their changes. */
 import type { EventView } from "@statewright/core";
 import type { SseLine } from "../../http/route.ts";
-import type { InterruptChange } from "../../service/watch-interrupts.ts";
+import type { InterruptChange } from "../../service/native/watch-interrupts.ts";
 import { startedFrames } from "../answer-started.ts";
 import { type ApiRoute, createJson, defineRoute } from "../define-route.ts";
 import { streamThread, toFailureFrames } from "../event-frames.ts";

@@ -1,9 +1,9 @@
 /** Routes of runs: start, list, answer, resume, cancel, pause, and messages for a run at work. */
 import type { Message } from "@statewright/core";
+import type { RouteCall } from "../../http/route.ts";
 import { answerStarted, startedFrames } from "../answer-started.ts";
 import { checkHead } from "../check-head.ts";
 import { type Answer, type ApiRoute, createJson, defineRoute } from "../define-route.ts";
-import type { NativeCall } from "../native-service.ts";
 import { readKey, readWaitMs } from "../request-headers.ts";
 import { inboxMessage, inboxReceipt, type WireUserMessage } from "../schemas/messages.ts";
 import { answers, cancel, newRun, outcome, pause, resume, run, runPage, runQuery } from "../schemas/runs.ts";
@@ -155,7 +155,7 @@ function createInboxRoute(): ApiRoute {
 }
 
 async function toMessages(
-  { service }: NativeCall,
+  { service }: RouteCall,
   thread: string,
   { id, messages }: { readonly id: string; readonly messages: readonly WireUserMessage[] },
 ): Promise<readonly Message[]> {

@@ -1,8 +1,8 @@
 /** Routes of schedules. */
 import * as z from "zod";
-import type { CalendarRequest, ScheduleRequest } from "../../service/schedules.ts";
+import type { RouteCall } from "../../http/route.ts";
+import type { CalendarRequest, ScheduleRequest } from "../../service/native/schedules.ts";
 import { type Answer, type ApiRoute, createJson, defineRoute } from "../define-route.ts";
-import type { NativeCall } from "../native-service.ts";
 import { readKey } from "../request-headers.ts";
 import { createRequestProblem } from "../request-problems.ts";
 import { run } from "../schemas/runs.ts";
@@ -83,7 +83,7 @@ function createSaveRoutes(): readonly ApiRoute[] {
 }
 
 async function saveSchedule(
-  { service, base }: NativeCall,
+  { service, base }: RouteCall,
   body: WireNewSchedule,
   id: string | undefined,
   mayExist = false,

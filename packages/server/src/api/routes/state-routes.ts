@@ -1,10 +1,10 @@
 /** Routes of states: read, history, difference, branches, forks, writes and edits. */
 
+import type { RouteCall } from "../../http/route.ts";
 import type { StateView } from "../../service/caller-service.ts";
 import { answerStarted, startedFrames } from "../answer-started.ts";
 import { checkHead } from "../check-head.ts";
 import { type ApiRoute, createJson, defineRoute } from "../define-route.ts";
-import type { NativeCall } from "../native-service.ts";
 import { formatEtag, matchesEtag, readKey } from "../request-headers.ts";
 import { createRequestProblem } from "../request-problems.ts";
 import { edit } from "../schemas/messages.ts";
@@ -118,7 +118,7 @@ function createWriteRoutes(): readonly ApiRoute[] {
 
 /** Writes on a branch, or on a new branch from the checkpoint `at`. */
 async function writeState(
-  { service }: NativeCall,
+  { service }: RouteCall,
   thread: string,
   { at, changes, as, branch }: WireStateWrite,
 ): Promise<StateView> {

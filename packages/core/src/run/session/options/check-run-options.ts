@@ -7,7 +7,7 @@ import { StatewrightError } from "../../../base/errors.ts";
 import { checkId } from "../../../base/ids.ts";
 import { invalidOption } from "../../../base/invalid-option.ts";
 import { isData, isPlainObject } from "../../../base/json.ts";
-import { checkOptions, listOptionNames } from "../../../base/options.ts";
+import { checkChoice, checkOptions, listOptionNames } from "../../../base/options.ts";
 import type { SavedBreakpoints, Task } from "../../../checkpoint/checkpoint.ts";
 import { checkParties } from "../../../checkpoint/thread-rules.ts";
 import type { Plan } from "../../../compile/plan.ts";
@@ -56,6 +56,7 @@ const options: Readonly<Record<"run" | "resume" | "submit", readonly string[]>> 
     ...common,
     onBusy: true,
     key: true,
+    onKeyReused: true,
     metadata: true,
     tenant: true,
     owner: true,
@@ -175,7 +176,7 @@ const busyOptions: readonly unknown[] = ["reject", "enqueue", "cancel", "rollbac
 
 function checkStart(
   call: string,
-  { onBusy, key, metadata, tenant, owner, removeMessages }: Readonly<Record<string, unknown>>,
+  { onBusy, key, onKeyReused = "join", metadata, tenant, owner, removeMessages }: Readonly<Record<string, unknown>>,
 ): void {
   if (onBusy !== undefined && !busyOptions.includes(onBusy))
     throw invalidOption({
@@ -185,6 +186,7 @@ function checkStart(
       got: onBusy,
     });
   if (key !== undefined) checkId("idempotency key", key as string);
+  checkChoice(call, { onKeyReused }, ["join", "refuse"]);
   if (metadata !== undefined && !(isPlainObject(metadata) && isData(metadata)))
     throw invalidOption({ where: call, option: "metadata", expected: "an object of plain data", got: metadata });
   checkParties(call, { tenant, owner });

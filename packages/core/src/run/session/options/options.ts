@@ -210,6 +210,11 @@ export interface StartOptions {
    * the outcome of the first.
    */
   readonly key?: string;
+  /**
+   * Handling of a known key with another graph, input or metadata: `join` (default) returns the outcome of the run that
+   * has the key, `refuse` rejects with `key_reused`. The input then needs the same message ids in each call.
+   */
+  readonly onKeyReused?: OnKeyReused;
   /** Plain data for filtering lists of runs. */
   readonly metadata?: JsonObject;
   /**
@@ -226,6 +231,9 @@ export interface StartOptions {
    */
   readonly removeMessages?: readonly string[];
 }
+
+/** Handling of a known idempotency key with another graph, input or metadata. */
+export type OnKeyReused = "join" | "refuse";
 
 /** Handling of a new input on a thread with an unfinished run. */
 export type OnBusy = "reject" | "enqueue" | StopKind;
