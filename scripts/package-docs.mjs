@@ -68,7 +68,7 @@ export const pagesByPackage = {
   "packages/ai-sdk": ["running-examples.md", "models.md", "model-failures.md", "coming-from-ai-sdk.md", "errors.md"],
   "packages/host": ["running-examples.md", "tool-packs.md", "safety-and-approval.md", "errors.md"],
   "packages/json-schema": ["running-examples.md", "tools.md", "errors.md"],
-  "packages/server": ["running-examples.md", "serving-threads.md", "deploy.md", "behind-a-proxy.md", "errors.md"],
+  "packages/server": ["running-examples.md", "serving-threads.md", "langgraph-sdk.md", "deploy.md", "behind-a-proxy.md", "errors.md"],
   "packages/client": ["running-examples.md", "errors.md"],
   "packages/mcp": ["running-examples.md", "mcp.md", "mcp-server.md", "tools.md", "tool-errors.md", "errors.md"],
   "packages/openapi": ["running-examples.md", "openapi.md", "tools.md", "tool-errors.md", "errors.md"],
