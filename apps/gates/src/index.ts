@@ -22,6 +22,8 @@
  * npm run gates -- packs     the packed packages in an empty project, and all programs of the docs with them; needs the
  *                            package registry
  * npm run gates -- vitests   the packed test kit in the latest vitest 4 and 5; needs the package registry
+ * npm run gates -- clients   unmodified clients of other projects against a server in another process; needs the
+ *                            package registry
  * npm run gates -- whole     the full matrices that `npm test` samples
  * npm run gates -- ci        the share of .ci/run: 2,000 simulations, 200 kills, 5,000 hostile calls, 10,000 aborts,
  *                            5,000 plugin calls with hostile lines, 5,000 threads with hostile rows, 300 conversations, 60 seeds of deliveries,
@@ -98,6 +100,7 @@ const gates: Readonly<Record<string, () => Promise<boolean>>> = {
   large: () => runLarge(readNumber("count") ?? 400),
   engines: () => runEngines(readNumber("count") ?? 5_000),
   terminals: () => runGateTests("terminals"),
+  clients: () => runGateTests("clients"),
   packs: () => runGateTests("packs"),
   vitests: runVitests,
   whole: runFullTests,

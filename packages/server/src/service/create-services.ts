@@ -7,6 +7,7 @@ import {
   checkOptions,
   getEngineOptions,
   getErrorFact,
+  getStoreRelay,
   guardSchedules,
   invalidOption,
   listOptionNames,
@@ -73,7 +74,9 @@ const names = listOptionNames<ServiceOptions>({
  */
 export function createServices(options: ServiceOptions): Services {
   checkServiceOptions(options);
-  const { store, codec = plainCodec, world = systemWorld() } = getEngineOptions(options.engine);
+  const { store, relay, codec = plainCodec, world = systemWorld() } = getEngineOptions(options.engine);
+  // The relay of a store is in use from its first subscription on: the first run of a server streams its words too.
+  if (relay === undefined) getStoreRelay(store).subscribe("", () => undefined)();
   const cursors = createCursors({ secret: options.cursorKey, store, codec, world });
   guardSchedules(options.engine, createMakerGuard(options));
   return {
