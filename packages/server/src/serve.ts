@@ -1,10 +1,10 @@
 /** HTTP server of an engine: native API, access, limits, streams, and further protocols. */
+import { packageVersion } from "@statewright/core/adapter";
 import { createNativeApi } from "./api/native-api.ts";
 import { createServer, type Server, type ServerContext, type ServerParts } from "./create-server.ts";
 import type { Protocol } from "./http/route.ts";
 import type { ServeOptions } from "./serve-options.ts";
 import { createServices } from "./service/create-services.ts";
-import { version } from "./version.ts";
 
 /**
  * Creates the HTTP server of an engine. It does not start the engine, and listens nowhere until `listen`. Throws
@@ -28,7 +28,7 @@ function createParts(options: ServeOptions, { limits, place }: ServerContext): S
   const nativeApi = createNativeApi({
     getInfo: () => ({
       name: "statewright",
-      version,
+      version: packageVersion,
       role,
       protocols: all.map(({ name, prefix }) => ({ name, path: `${place.publicPath}${prefix}` })),
       limits: { ...limits },
