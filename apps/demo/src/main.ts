@@ -21,6 +21,7 @@ import {
   usage,
 } from "./options.ts";
 import { createReportData } from "./report.ts";
+import type { ServeDemoOptions } from "./serve/serve-demo.ts";
 import {
   forkBeforeInterrupt,
   listJournalRows,
@@ -39,6 +40,8 @@ import { type Ending, startWorker, type Worker } from "./worker-process.ts";
 export async function main(argv: readonly string[]): Promise<number> {
   try {
     const options = readOptions(argv);
+    if (options !== "help" && options.serve !== undefined)
+      return await serveUntilSignal({ ...options, ...options.serve });
     if (options !== "help") return await runActs(prepareState(options));
     print(usage);
     return 0;
@@ -47,6 +50,26 @@ export async function main(argv: readonly string[]): Promise<number> {
     printError(error.message);
     return 2;
   }
+}
+
+/** Serves the agent until Ctrl-C or SIGTERM. The server is loaded for this alone. */
+async function serveUntilSignal(options: ServeDemoOptions): Promise<number> {
+  const { describeServedDemo, startServedDemo } = await import("./serve/serve-demo.ts");
+  const served = await startServedDemo({
+    ...options,
+    log: (level, message, fields) => {
+      if (level === "error" || level === "warn") printError(`${message} ${JSON.stringify(fields ?? {})}`);
+    },
+  });
+  print(describeServedDemo(served, options.store));
+  const signal = await new Promise<"SIGINT" | "SIGTERM">((resolve) => {
+    for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, () => resolve(name));
+  });
+  print("Stopping. A second Ctrl-C stops at once.");
+  for (const name of ["SIGINT", "SIGTERM"] as const)
+    process.once(name, () => process.exit(128 + constants.signals[name]));
+  await served.close();
+  return 128 + constants.signals[signal];
 }
 
 /** State shared by the acts. */

@@ -2,7 +2,8 @@
  * Parses and validates the command line before the demo starts. An invalid argument ends the demo with one sentence.
  */
 import { accessSync, constants, existsSync, readdirSync, readFileSync, type Stats, statSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
+import { homedir } from "node:os";
+import { dirname, join, relative, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import * as z from "zod";
 
@@ -21,6 +22,8 @@ export interface Options {
   /** Answer to the interrupt, in place of a prompt at the terminal. */
   readonly answer: "yes" | "no" | undefined;
   readonly maxDbKb: number | undefined;
+  /** Serves the agent over HTTP, in place of the acts of the demo. */
+  readonly serve: { readonly store: string; readonly port: number | undefined } | undefined;
 }
 
 /** Invalid command line. The message is printed without a stack trace. */
@@ -36,6 +39,9 @@ export const usage = `npm run demo [-- [folder] [options]]
   --json                   print the report as JSON to stdout, and everything else to stderr; answers yes
   --keep                   keep the database, and print its path
   --resume <folder>        resume a stopped demo
+  --serve                  serve an agent that reads the folder over HTTP, until Ctrl-C
+  --store <file>           with --serve: database of the threads; the same file has the same port and token again
+  --port <number>          with --serve: port; 4270 by default, or a free one
   --max-db-kb <number>     simulate a full disk: limit the size of the database
   --help                   print this text
 `;
@@ -66,7 +72,44 @@ export function readOptions(argv: readonly string[]): Options | "help" {
     resume: resumed === undefined ? undefined : checkStateFolder(resumed),
     answer: values.answer === undefined ? undefined : parseYesOrNo(values.answer),
     maxDbKb: values["max-db-kb"] === undefined ? undefined : parseMaxDbKb(values["max-db-kb"]),
+    serve: readServeOptions(values, target),
   };
+}
+
+/** Options of the acts, which a served demo does not have. */
+const actOptions = ["out", "answer", "json", "keep", "resume", "max-db-kb"] as const;
+
+function readServeOptions(values: ReturnType<typeof parseCommandLine>["values"], target: string): Options["serve"] {
+  if (!values.serve) {
+    for (const name of ["store", "port"] as const)
+      if (values[name] !== undefined) throw new UsageError(`--${name} is an option of --serve. Add --serve.`);
+    return undefined;
+  }
+  for (const name of actOptions)
+    if (values[name] !== undefined && values[name] !== false)
+      throw new UsageError(`--${name} is not an option of --serve. Remove one of the two.`);
+  const store = values.store === undefined ? getDefaultStore() : resolve(baseFolder, values.store);
+  // The agent would read the database as a file of the tree, and SQLite loses its locks when its process does so.
+  if (!relative(target, store).startsWith(".."))
+    throw new UsageError(
+      `--store "${store}" is in the folder that the agent reads. Pass a path outside of "${target}".`,
+    );
+  return {
+    store,
+    port: values.port === undefined ? undefined : parsePort(values.port),
+  };
+}
+
+/** Returns the path of the store that the served demo uses by default, by the conventions of XDG. */
+function getDefaultStore(): string {
+  const state = process.env["XDG_STATE_HOME"] ?? join(homedir(), ".local", "state");
+  return join(state, "statewright-demo", "threads.db");
+}
+
+function parsePort(word: string): number {
+  const number = Number(word);
+  if (Number.isInteger(number) && number >= 0 && number <= 65_535) return number;
+  throw new UsageError(`--port: expected an integer from 0 to 65535, got "${word}". Pass a port.`);
 }
 
 function parseCommandLine(argv: readonly string[]) {
@@ -82,6 +125,9 @@ function parseCommandLine(argv: readonly string[]) {
         json: { type: "boolean", default: false },
         resume: { type: "string" },
         "max-db-kb": { type: "string" },
+        serve: { type: "boolean", default: false },
+        store: { type: "string" },
+        port: { type: "string" },
         help: { type: "boolean", short: "h", default: false },
       },
     });

@@ -124,6 +124,8 @@ async function sendBody(
 ): Promise<void> {
   outgoing.flushHeaders();
   const reader = body.getReader();
+  // Also while a connection takes no bytes: a failed body breaks the connection at once.
+  reader.closed.catch(() => outgoing.destroy());
   const cancelReader = (): void => {
     reader.cancel().catch(ignoreCancelError);
   };

@@ -58,6 +58,36 @@ test("serveHttp refuses a taken port, hides handler errors from clients, and clo
   expect(gone?.aborted).toBe(true);
 });
 
+test("a body that fails while its client takes no bytes breaks the connection at once [V115]", async () => {
+  let controller: ReadableStreamDefaultController<Uint8Array> | undefined;
+  let disconnected: AbortSignal | undefined;
+  const server = await serveHttp(
+    async (request) => {
+      disconnected = request.signal;
+      return new Response(
+        new ReadableStream({
+          start: (opened) => {
+            controller = opened;
+            for (let count = 0; count < 64; count++) opened.enqueue(new Uint8Array(1_048_576));
+          },
+        }),
+      );
+    },
+    { port: 0 },
+  );
+  onTestFinished(() => server.close());
+  const client = connect(server.port, "127.0.0.1");
+  onTestFinished(() => void client.destroy());
+  client.on("error", () => client.destroy());
+  client.write("GET / HTTP/1.1\r\nhost: localhost\r\n\r\n");
+  await once(client, "readable");
+  client.pause();
+  const gone = new Promise<void>((resolve) => disconnected?.addEventListener("abort", () => resolve(), { once: true }));
+  controller?.error(new Error("the reader is too slow"));
+  await gone;
+  expect(disconnected?.aborted).toBe(true);
+});
+
 test("serveHttp closes an idle connection at once and a busy one after its response, at the latest after the grace time", async () => {
   let finish = (): void => undefined;
   const isFinished = new Promise<void>((resolve) => {

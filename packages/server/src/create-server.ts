@@ -14,7 +14,6 @@ import { createStreams, type Streams } from "./http/stream-response.ts";
 import { toProblem } from "./http/to-problem.ts";
 import type { Listener, ListenOptions } from "./listen.ts";
 import { checkServeOptions, resolvePlace, type ServeOptions, type ServerPlace } from "./serve-options.ts";
-import { SlowReaderError } from "./tape/tape-reader.ts";
 
 /** Route of a server, with its path below the base path. */
 export interface ServerRoute {
@@ -58,6 +57,8 @@ export interface ServerParts {
   /** All protocols, the native API included. */
   readonly protocols: readonly Protocol[];
   readonly forCaller: HandlerParts["forCaller"];
+  /** Ends the streams of events at the next committed superstep. */
+  readonly drainEvents?: (() => void) | undefined;
   /** OpenAPI document of the native API. */
   readonly getDocument: () => unknown;
 }
@@ -66,7 +67,7 @@ export interface ServerParts {
 const maxDrainMs = 600_000;
 
 /** Milliseconds that the streams of a drained server have to send the last events of its runs. */
-const lastEventsMs = 250;
+const lastEventsMs = 1_000;
 
 /** Creates a server. Throws `invalid_option`. */
 export function createServer(options: ServeOptions, createParts: (context: ServerContext) => ServerParts): Server {
@@ -80,7 +81,7 @@ export function createServer(options: ServeOptions, createParts: (context: Serve
   if (!access.isConfigured) log("error", "serve: the server has no access option and refuses all requests");
   const limits = resolveLimits(options.limits);
   const place = resolvePlace(options);
-  const { protocols, forCaller, getDocument } = createParts({ limits, place });
+  const { protocols, forCaller, drainEvents, getDocument } = createParts({ limits, place });
   const table = createRouteTable(protocols);
   const streams = createServerStreams({ world, log, limits, exposeErrors });
   const parts: HandlerParts = {
@@ -109,7 +110,7 @@ export function createServer(options: ServeOptions, createParts: (context: Serve
   const listeners = new Set<Listener>();
   const drain: Server["drain"] = (drainOptions = {}) => {
     isDraining = true;
-    return drainServer({ engine, streams, world }, drainOptions);
+    return drainServer({ engine, streams, world, drainEvents }, drainOptions);
   };
   return {
     fetch: (request) => handle(request),
@@ -145,15 +146,26 @@ function createSafeLog(log: Log, world: World): Log {
 
 /** Stops the engine at the end of its supersteps, and ends the streams after the last events of its runs. */
 async function drainServer(
-  { engine, streams, world }: { readonly engine: Engine; readonly streams: Streams; readonly world: World },
+  {
+    engine,
+    streams,
+    world,
+    drainEvents,
+  }: Pick<ServerParts, "drainEvents"> & {
+    readonly engine: Engine;
+    readonly streams: Streams;
+    readonly world: World;
+  },
   options: { readonly graceMs?: number },
 ): Promise<void> {
   const ended = streams.drain({ graceMs: options.graceMs ?? maxDrainMs });
+  drainEvents?.();
   await engine.stop(options);
   // The last events of the runs are saved now: readers get them before their streams end.
-  if (streams.open > 0) await new Promise<void>((resolve) => world.schedule.after(lastEventsMs, resolve));
-  streams.close();
+  if (drainEvents === undefined) streams.close();
+  const cancel = world.schedule.after(lastEventsMs, () => streams.close());
   await ended;
+  cancel();
 }
 
 /** A store that is locked, full or closed is no failure of the run: the stream ends with a comment, and its reader comes back. */
@@ -175,7 +187,6 @@ function createServerStreams({
   return createStreams({
     world,
     limits: { perCaller: limits.streamsPerCaller, total: limits.streams },
-    isCut: (error) => error instanceof SlowReaderError,
     toProblem: (error) => {
       const problem = toProblem(error, { exposeErrors });
       if (problem.status >= 500) log("error", "a stream failed", { code: problem.code, error });
