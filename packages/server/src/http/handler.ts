@@ -128,22 +128,23 @@ async function answerSafely(parts: HandlerParts, progress: Progress): Promise<Re
   try {
     return addHeaders(await answer(parts, progress), parts, progress);
   } catch (error) {
-    return addHeaders(answerFailure(parts, progress, error), parts, progress);
+    return answerFailure(parts, progress, error);
   }
 }
 
 /** Formats a failure in the form of the protocol. A failure of the format itself becomes a plain problem. */
-function answerFailure({ exposeErrors, log }: HandlerParts, progress: Progress, error: unknown): Response {
+function answerFailure(parts: HandlerParts, progress: Progress, error: unknown): Response {
+  const { exposeErrors, log } = parts;
   const { requestId, protocol } = progress;
   const problem: Problem = { ...toProblem(error, { exposeErrors }), requestId };
   progress.code = problem.code;
   if (problem.status >= 500)
     log(problem.code === "internal" ? "error" : "warn", "a request failed", { requestId, code: problem.code, error });
   try {
-    return (protocol?.formatProblem ?? formatProblem)(problem);
+    return addHeaders((protocol?.formatProblem ?? formatProblem)(problem), parts, progress);
   } catch (formatError) {
     log("error", "a problem could not be formatted", { requestId, error: formatError });
-    return formatProblem({ ...createProblem("internal"), requestId });
+    return addHeaders(formatProblem({ ...createProblem("internal"), requestId }), parts, progress);
   }
 }
 
