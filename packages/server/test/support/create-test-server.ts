@@ -3,6 +3,7 @@ import { type Engine, engine, type Graph, type Store } from "@statewright/core";
 import { type VirtualClock, virtualClock } from "@statewright/testing";
 import { onTestFinished } from "vitest";
 import { type ServeOptions, type Server, serve } from "../../src/index.ts";
+import { awaitOnClock } from "./await-on-clock.ts";
 import { createTestGraphs, type TestGraphs } from "./test-graphs.ts";
 import { openTestStore, type StoreKind } from "./test-store.ts";
 
@@ -95,7 +96,7 @@ export async function createTestServer(options: TestServerOptions = {}): Promise
   onTestFinished(() => server.close());
   // Time moves on while a request waits: engines and waits look for work of other processes at intervals.
   const send = (path: string, request?: TestRequest): Promise<Response> =>
-    clock.until(server.fetch(createTestRequest(path, request)));
+    awaitOnClock(clock, server.fetch(createTestRequest(path, request)));
   return {
     ...testGraphs,
     server,
@@ -105,7 +106,7 @@ export async function createTestServer(options: TestServerOptions = {}): Promise
     send,
     sendJson: async (path, request) => {
       const response = await send(path, request);
-      const text = await clock.until(response.text());
+      const text = await awaitOnClock(clock, response.text());
       return { status: response.status, body: text === "" ? undefined : JSON.parse(text) };
     },
   };

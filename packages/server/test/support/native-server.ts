@@ -4,6 +4,7 @@ import { Ajv2020 } from "ajv/dist/2020.js";
 import { expect } from "vitest";
 import * as z from "zod";
 import { createNativeApi } from "../../src/api/native-api.ts";
+import { awaitOnClock } from "./await-on-clock.ts";
 import {
   createTestRequest,
   createTestServer,
@@ -138,7 +139,7 @@ export async function createNativeServer(options: TestServerOptions = {}): Promi
   const testServer = await createTestServer(options);
   const { server, clock, send } = testServer;
   const readAnswer = async (method: string, path: string, response: Response): Promise<NativeAnswer> => {
-    const text = await clock.until(response.text());
+    const text = await awaitOnClock(clock, response.text());
     const operation = findOperation(method, new URL(`http://localhost/api${path}`).pathname);
     if (operation !== undefined) {
       if (response.status < 400) reachedOperations.add(operation.id);
@@ -160,7 +161,7 @@ export async function createNativeServer(options: TestServerOptions = {}): Promi
       headers.set("content-type", type);
       const sent = new Request(bare.url, { method: bare.method, headers, body: new Blob([body]) });
       if (type !== "") sent.headers.set("content-type", type);
-      return await readAnswer(bare.method, path, await clock.until(server.fetch(sent)));
+      return await readAnswer(bare.method, path, await awaitOnClock(clock, server.fetch(sent)));
     },
     open: async (path, request = {}) => {
       const left = new AbortController();
@@ -195,7 +196,7 @@ function createOpenStream(
           text = text.slice(end + 2);
           return frames;
         }
-        const { done, value } = await clock.until(reader.read());
+        const { done, value } = await awaitOnClock(clock, reader.read());
         if (done) throw new Error(`the stream ended before the frame came: ${text}`);
         text += decoder.decode(value, { stream: true });
       }
