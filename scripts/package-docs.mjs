@@ -74,6 +74,7 @@ export const pagesByPackage = {
     "langgraph-sdk.md",
     "deploy.md",
     "behind-a-proxy.md",
+    "mounting-a-server.md",
     "errors.md",
   ],
   "packages/client": ["running-examples.md", "errors.md"],
