@@ -75,6 +75,7 @@ export const pagesByPackage = {
     "deploy.md",
     "behind-a-proxy.md",
     "mounting-a-server.md",
+    "secure-a-server.md",
     "errors.md",
   ],
   "packages/client": ["running-examples.md", "errors.md"],

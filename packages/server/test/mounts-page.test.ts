@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 
 function read(path: string): string {
-  return readFileSync(fileURLToPath(new URL(`../../../../${path}`, import.meta.url)), "utf8");
+  return readFileSync(fileURLToPath(new URL(`../../../${path}`, import.meta.url)), "utf8");
 }
 
 test("the page about mounts shows the programs that the gate of clients starts, each in at most ten lines [V8]", () => {
