@@ -76,6 +76,7 @@ export const pagesByPackage = {
     "behind-a-proxy.md",
     "mounting-a-server.md",
     "secure-a-server.md",
+    "server-errors.md",
     "errors.md",
   ],
   "packages/client": ["running-examples.md", "errors.md"],
