@@ -5,8 +5,8 @@ import type { CallerScope } from "./caller-scope.ts";
 import { toFailureView } from "./views.ts";
 
 /**
- * Returns an event of a thread, named as the caller knows it, as the caller may see it; undefined for an event that the option `redact` leaves out, or for which
- * it throws.
+ * Returns an event of a thread, named as the caller knows it, as the caller may see it; undefined for an event that the
+ * option `redact` leaves out. Throws what `redact` throws.
  */
 export function toCallerEvent(
   scope: CallerScope,
@@ -16,15 +16,7 @@ export function toCallerEvent(
 ): RunEvent | undefined {
   const shown = hideFailure(scope, hideThread(thread, hideChannels(graph, event)));
   const { redact } = scope.options;
-  if (redact === undefined) return shown;
-  try {
-    const cut = redact(shown, scope.caller);
-    // A reader continues by the number of the event.
-    return cut === undefined ? undefined : { ...cut, seq: event.seq, at: event.at, branch: event.branch };
-  } catch (error) {
-    scope.world.log("error", "an event was left out: the option redact threw", { type: event.type, error });
-    return undefined;
-  }
+  return redact === undefined ? shown : redact(shown, scope.caller);
 }
 
 /** Removes the changes of private channels; before the first run of a thread there is no graph, and no change. */

@@ -1,8 +1,8 @@
 /** Options of the acts of callers. */
 import type { Engine, Json, RunEvent } from "@statewright/core";
 import type { AccessRequest, Action, Caller } from "../access/caller.ts";
-import type { ScheduleLimits } from "./native/schedule-limits.ts";
 import type { WaitingLimits } from "../tape/waiting-events.ts";
+import type { ScheduleLimits } from "./native/schedule-limits.ts";
 import type { ThreadScope } from "./thread-ids.ts";
 
 /** Decides whether a caller has the right to an action. */
