@@ -6,12 +6,14 @@ import {
   checkFunction,
   checkOptions,
   getEngineOptions,
+  getStoreRelay,
   guardSchedules,
   invalidOption,
   listOptionNames,
   replaceErrorText,
   systemWorld,
 } from "@statewright/core/adapter";
+
 import { plainCodec } from "@statewright/core/store";
 import type { Action, Caller } from "../access/caller.ts";
 import { RequestProblem } from "../http/problem.ts";
@@ -43,6 +45,8 @@ import { createThreadActs } from "./threads.ts";
 export interface Services {
   /** Returns the acts of a caller through a protocol. Throws `invalid_option` for a caller outside of the grammar. */
   forCaller(caller: Caller, protocol: string): NativeService;
+  /** Ends the streams of events: at once without a run at work, otherwise after the next committed superstep. */
+  drainEvents(): void;
 }
 
 const names = listOptionNames<ServiceOptions>({
@@ -56,7 +60,6 @@ const names = listOptionNames<ServiceOptions>({
   exposeErrors: true,
   cursorKey: true,
   onAudit: true,
-  findCaller: true,
   schedules: true,
   waiting: true,
 });
@@ -74,23 +77,37 @@ const names = listOptionNames<ServiceOptions>({
  */
 export function createServices(options: ServiceOptions): Services {
   checkServiceOptions(options);
+  guardSchedules(options.engine, createMakerGuard(options));
   const { store, codec = plainCodec, world = systemWorld(), relay } = getEngineOptions(options.engine);
+  // The relay of a store is in use from its first subscription on: the first run of a server streams its words too.
+  if (relay === undefined) getStoreRelay(store).subscribe("", () => undefined)();
   const shared = {
     cursors: createCursors({ secret: options.cursorKey, store, codec, world }),
     tapes: createTapes({ store, codec, world, relay, waiting: options.waiting }),
     locks: createThreadLocks(),
   };
-  guardSchedules(options.engine, createMakerGuard(options));
   return {
     forCaller: (caller, protocol) => createCallerService(new CallerScope(options, caller, protocol), shared),
+    drainEvents: () => shared.tapes.drain(),
   };
 }
 
 function checkServiceOptions(options: ServiceOptions): void {
   checkOptions("createServices", options, names);
-  const { authorize, contextOf, redact, onAudit, findCaller, scope = "tenant", role = "serve", cursorKey } = options;
-  checkFunction("createServices", { authorize, contextOf, redact, onAudit, findCaller });
-  const { minIntervalMs, maxPerTenant } = getScheduleLimits(options.schedules);
+  const {
+    authorize,
+    contextOf,
+    redact,
+    onAudit,
+    schedules = {},
+    scope = "tenant",
+    role = "serve",
+    cursorKey,
+  } = options;
+  checkFunction("createServices", { authorize, contextOf, redact, onAudit });
+  checkOptions("createServices schedules", schedules, ["minIntervalMs", "maxPerTenant", "findMaker"]);
+  checkFunction("createServices schedules", { findMaker: schedules.findMaker });
+  const { minIntervalMs, maxPerTenant } = getScheduleLimits(schedules);
   checkCount("createServices schedules", { minIntervalMs, maxPerTenant }, 0);
   checkChoice("createServices", { scope }, ["tenant", "caller"]);
   checkChoice("createServices", { role }, ["serve", "readOnly"]);

@@ -10,12 +10,13 @@ export function createEventActs(scope: CallerScope, tapes: Tapes): Pick<CallerSe
   return {
     streamEvents: async (thread, request) => {
       const own = await scope.requireThread(thread, { action: "thread.read" });
-      return await tapes.read(own.stored, { ...request, show: createView(scope, own) });
+      const show = createView(scope, own);
+      return tapes.read(own.stored, { ...request, show });
     },
   };
 }
 
-/** Returns the function that shows the events of a thread to the caller: they belong to the graph that wrote it. */
+/** Returns the view of a caller on the events of a thread, which belong to the graph that wrote it. */
 function createView(scope: CallerScope, own: OwnThread): (event: RunEvent) => RunEvent | undefined {
   let graph: Graph | undefined = own.row.graph === undefined ? undefined : scope.requireGraph(own.row.graph);
   return (event) => {
