@@ -39,7 +39,10 @@ export function createChangeActs(scope: CallerScope): Pick<CallerService, Change
       const { own, graph } = await requireGraphThread(scope, thread);
       checkPublicChannels(graph, changes);
       await checkBranch(scope, own, { branch });
-      const options = { store, thread: own.stored, values: changes, world, codec };
+      const run = await findHeadRun(scope, own, branch ?? own.row.headBranch);
+      const context = await createRunContext(scope, { graph, thread, asked: undefined, run });
+      const migrations = (scope.engine.migrations ?? []).filter(({ to }) => to.name === graph.name);
+      const options = { store, thread: own.stored, values: changes, world, codec, migrations, ...context };
       const { checkpointId } = await updateState(graph, { ...options, ...omitUndefined({ as, branch }) });
       return await loadStateView(scope, own, { at: checkpointId });
     },

@@ -32,7 +32,8 @@ describe.each(storeKinds)("in a store of kind %s", (kind) => {
       input: { topic: "quick" },
       breakpoints: { before: ["ask"] },
     });
-    expect((await service.waitForRun(run.id, never)).status).toBe("paused");
+    const paused = await service.waitForRun(run.id, never);
+    expect([paused.status, paused.error]).toEqual(["paused", undefined]);
     const continued = await service.resumeRun("t", { key: "r1", breakpoints: {} });
     expect([continued.run.id, continued.isNew]).toEqual([run.id, true]);
     expect((await service.resumeRun("t", { key: "r1" })).isNew).toBe(false);
@@ -158,6 +159,8 @@ describe.each(storeKinds)("in a store of kind %s", (kind) => {
     const { thread, isNew } = await service.createThread({ id: "t", title: "One", metadata: { a: 1, b: 2 } });
     expect([thread.title, thread.metadata, isNew]).toEqual(["One", { a: 1, b: 2 }, true]);
     expect(await service.createThread({ id: "t" }).catch(getCode)).toBe("thread_exists");
+    const kept = await Promise.all([1, 2, 3].map(() => service.createThread({ id: "u", ifExists: "keep" })));
+    expect(kept.filter((each) => each.isNew)).toHaveLength(1);
     expect((await service.createThread({ id: "t", title: "Two", ifExists: "keep" })).thread.title).toBe("One");
     const updated = await service.updateThread("t", { title: null, metadata: { a: null, c: 3 } });
     expect([updated.title, updated.metadata]).toEqual([undefined, { b: 2, c: 3 }]);
