@@ -21,11 +21,12 @@ import { awaitSavedStart } from "./runs/saved-start.ts";
 import { checkBranch, findHeadRun, toStartedRun } from "./runs/started-run.ts";
 import { createInvalidRequestProblem } from "./service-problems.ts";
 import { createNoStateError, loadStateView } from "./states.ts";
+import type { ThreadLocks } from "./thread-locks.ts";
 
 type ChangeActs = "fork" | "updateState" | "editMessage";
 
 /** Creates the acts that change states of a caller. */
-export function createChangeActs(scope: CallerScope): Pick<CallerService, ChangeActs> {
+export function createChangeActs(scope: CallerScope, locks: ThreadLocks): Pick<CallerService, ChangeActs> {
   const { store, world, codec } = scope;
   return {
     fork: async (thread, { at, name, changes, moveHead }) => {
@@ -46,7 +47,7 @@ export function createChangeActs(scope: CallerScope): Pick<CallerService, Change
       const { checkpointId } = await updateState(graph, { ...options, ...omitUndefined({ as, branch }) });
       return await loadStateView(scope, own, { at: checkpointId });
     },
-    editMessage: async (thread, request) => await edit(scope, thread, request),
+    editMessage: async (thread, request) => await locks(scope.toStoredId(thread), () => edit(scope, thread, request)),
   };
 }
 

@@ -135,7 +135,7 @@ function createCallerService(scope: CallerScope, { cursors, tapes, locks }: Shar
     ...createStartActs(scope, locks),
     ...createControlActs(scope, cursors),
     ...createStateActs(scope, cursors),
-    ...createChangeActs(scope),
+    ...createChangeActs(scope, locks),
     ...createInterruptActs(scope, cursors),
     ...createEventActs(scope, tapes),
   };

@@ -13,8 +13,9 @@ export function createStartActs(
 ): Pick<CallerService, "startRun" | "answer" | "resumeRun"> {
   return {
     startRun: (thread, request) => startRun(scope, thread, request),
-    // Two answers of one interrupt: the second finds the first.
-    answer: (thread, request) => locks(scope.toStoredId(thread), () => answerRun(scope, thread, request)),
-    resumeRun: (thread, request) => resumeRun(scope, thread, request),
+    // Of two that continue one run, the second finds what the first has saved.
+    answer: async (thread, request) => await locks(scope.toStoredId(thread), () => answerRun(scope, thread, request)),
+    resumeRun: async (thread, request) =>
+      await locks(scope.toStoredId(thread), () => resumeRun(scope, thread, request)),
   };
 }
