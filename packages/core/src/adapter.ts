@@ -75,6 +75,7 @@ export { isInView } from "./run/events/events.ts";
 export type { OpenWork } from "./run/events/open-message.ts";
 export { createOpenWork, type OpenWorkFold } from "./run/events/open-work.ts";
 export { getStoreRelay } from "./run/events/relay-publisher.ts";
+export { digestArgs } from "./run/journal/args-digest.ts";
 export type { GuardResult } from "./run/kernel/kernel.ts";
 export { mapResult } from "./run/launch.ts";
 export { type ActiveRunFilter, listActiveRuns } from "./run/session/thread-registry.ts";

@@ -87,3 +87,36 @@ test("a body that fails while its client takes no bytes breaks the connection at
   await gone;
   expect(disconnected?.aborted).toBe(true);
 });
+
+test("serveHttp closes an idle connection at once and a busy one after its response, at the latest after the grace time", async () => {
+  let finish = (): void => undefined;
+  const isFinished = new Promise<void>((resolve) => {
+    finish = resolve;
+  });
+  let enter = (): void => undefined;
+  const isEntered = new Promise<void>((resolve) => {
+    enter = resolve;
+  });
+  const server = await serveHttp(
+    async () => {
+      enter();
+      await isFinished;
+      return new Response("whole");
+    },
+    { port: 0, keepAliveTimeoutMs: 60_000 },
+  );
+  const idle = connect(server.port, "127.0.0.1");
+  await once(idle, "connect");
+  const answer = fetch(`http://127.0.0.1:${server.port}`).then((response) => response.text());
+  await isEntered;
+  const closed = server.close({ graceMs: 60_000 });
+  await once(idle, "close");
+  finish();
+  expect(await answer).toBe("whole");
+  await closed;
+  const hanging = await serveHttp(() => new Promise(() => undefined), { port: 0 });
+  const cut = fetch(`http://127.0.0.1:${hanging.port}`);
+  cut.catch(() => undefined);
+  await hanging.close({ graceMs: 10 });
+  await expect(cut).rejects.toThrow();
+});

@@ -28,6 +28,7 @@ export type ServerCode =
   | "too_many_requests"
   | "too_many_streams"
   | "access_ended"
+  | "identity_unavailable"
   | "draining"
   | "body_was_read"
   | "internal";
@@ -116,6 +117,7 @@ export const problemTable: { readonly [Code in ProblemCode]: ProblemRow } = {
   too_many_requests: createRow("tooMany", "The caller has made too many requests."),
   too_many_streams: createRow("tooMany", "Too many streams are open."),
   access_ended: createRow("unauthenticated", "The right to read this stream has ended."),
+  identity_unavailable: createRow("unavailable", "The identity provider cannot be reached."),
   draining: createRow("unavailable", "The server is stopping and starts no more runs."),
   body_was_read: createRow("internal", "Another handler has read the body before the server."),
   internal,

@@ -6,6 +6,7 @@ import {
   checkFunction,
   checkOptions,
   getEngineOptions,
+  getStoreRelay,
   guardSchedules,
   invalidOption,
   listOptionNames,
@@ -59,7 +60,6 @@ const names = listOptionNames<ServiceOptions>({
   exposeErrors: true,
   cursorKey: true,
   onAudit: true,
-  findCaller: true,
   schedules: true,
   waiting: true,
 });
@@ -79,6 +79,8 @@ export function createServices(options: ServiceOptions): Services {
   checkServiceOptions(options);
   guardSchedules(options.engine, createMakerGuard(options));
   const { store, codec = plainCodec, world = systemWorld(), relay } = getEngineOptions(options.engine);
+  // The relay of a store is in use from its first subscription on: the first run of a server streams its words too.
+  if (relay === undefined) getStoreRelay(store).subscribe("", () => undefined)();
   const shared = {
     cursors: createCursors({ secret: options.cursorKey, store, codec, world }),
     tapes: createTapes({ store, codec, world, relay, waiting: options.waiting }),
@@ -92,9 +94,20 @@ export function createServices(options: ServiceOptions): Services {
 
 function checkServiceOptions(options: ServiceOptions): void {
   checkOptions("createServices", options, names);
-  const { authorize, contextOf, redact, onAudit, findCaller, scope = "tenant", role = "serve", cursorKey } = options;
-  checkFunction("createServices", { authorize, contextOf, redact, onAudit, findCaller });
-  const { minIntervalMs, maxPerTenant } = getScheduleLimits(options.schedules);
+  const {
+    authorize,
+    contextOf,
+    redact,
+    onAudit,
+    schedules = {},
+    scope = "tenant",
+    role = "serve",
+    cursorKey,
+  } = options;
+  checkFunction("createServices", { authorize, contextOf, redact, onAudit });
+  checkOptions("createServices schedules", schedules, ["minIntervalMs", "maxPerTenant", "findMaker"]);
+  checkFunction("createServices schedules", { findMaker: schedules.findMaker });
+  const { minIntervalMs, maxPerTenant } = getScheduleLimits(schedules);
   checkCount("createServices schedules", { minIntervalMs, maxPerTenant }, 0);
   checkChoice("createServices", { scope }, ["tenant", "caller"]);
   checkChoice("createServices", { role }, ["serve", "readOnly"]);

@@ -1,8 +1,8 @@
 /** Acts that start and continue runs. */
-import { isStatewrightError, type RunHandle, StatewrightError } from "@statewright/core";
-import { checkId } from "@statewright/core/adapter";
+import { isStatewrightError, type Json, type RunHandle, StatewrightError } from "@statewright/core";
+import { checkId, digestArgs } from "@statewright/core/adapter";
 import { checkAnswer } from "@statewright/core/inspect";
-import type { InterruptRow, RunRow } from "@statewright/core/store";
+import type { CheckpointRow, InterruptRow, RunRow } from "@statewright/core/store";
 import type { CallerScope, OwnThread } from "./caller-scope.ts";
 import type { AnswerRequest, CallerService, ContinueRequest, StartedRun, StartRequest } from "./caller-service.ts";
 import { findRunRow } from "./find-run-row.ts";
@@ -18,6 +18,7 @@ import {
 import { createUnknownRunError, createUnknownThreadError } from "./thread-ids.ts";
 import type { ThreadLocks } from "./thread-locks.ts";
 import { findSeqBeforeStart, getNewestSeq } from "./thread-timeline.ts";
+import { toJson } from "./to-json.ts";
 import { toRunView } from "./views.ts";
 import { waitForHint } from "./wait-for-hint.ts";
 
@@ -45,27 +46,33 @@ async function startRun(scope: CallerScope, thread: string, request: StartReques
   const known = await store.thread(stored);
   if (known !== undefined && !scope.isVisible(known)) throw createUnknownThreadError(thread);
   await checkBranch(scope, { wire: thread, stored }, request.branch, known === undefined);
-  const { key, input, branch, onBusy, metadata, removeMessages } = request;
-  const before = key === undefined ? undefined : (await store.runs({ thread: stored, key, limit: 1 }))[0];
-  if (key !== undefined && before === undefined && (await findAnswered(scope, stored, key)).length > 0)
-    throw createReusedKeyError(thread, key);
+  const { key, branch, onBusy, metadata, removeMessages } = request;
+  const keyed = key === undefined ? undefined : { stored, key, body: toKeyBody(request) };
+  const repeated = keyed === undefined ? undefined : await findRepeatedStart(scope, keyed);
+  if (repeated !== undefined) return repeated;
+  let input: object | undefined;
+  try {
+    input = await selectInput(scope, { graph, stored, branch, key }, request.input);
+  } catch (error) {
+    // Another call under the key has saved the messages meanwhile.
+    const other = keyed === undefined ? undefined : await findRepeatedStart(scope, keyed);
+    if (other !== undefined) return other;
+    throw error;
+  }
   const context = await createRunContext(scope, { graph, thread, asked: request.asked });
   const handle = options.engine.run(graph, {
     ...context,
     thread: stored,
     onKeyReused: "refuse",
-    ...omitUndefined({ key, branch, onBusy, metadata, removeMessages }),
+    ...omitUndefined({ key, keyBody: keyed?.body, branch, onBusy, metadata, removeMessages, input }),
     ...toBreakpoints(request.breakpoints),
-    ...(input === undefined
-      ? {}
-      : { input: await selectInput(scope, { graph, stored, branch, key }, checkInput(input)) }),
     tenant: caller.tenant,
     owner: caller.id,
   });
   const isFirst = !knownHandles.has(handle);
   knownHandles.add(handle);
   const saved = await awaitSavedStart(handle, async (run) => (await findRunRow(store, stored, run)) !== undefined);
-  const isNew = before === undefined && isFirst && saved.run === handle.id;
+  const isNew = isFirst && saved.run === handle.id;
   return await toStartedRun(scope, stored, { ...saved, isNew });
 }
 
@@ -114,6 +121,8 @@ async function resumeRun(scope: CallerScope, thread: string, request: ContinueRe
   const { key } = request;
   if (run !== undefined && key !== undefined && run.resumeKey === key)
     return await toStartedRun(scope, own.stored, { run: run.id, seq: undefined, isNew: false });
+  if (run !== undefined && isOver(run, await scope.store.head(own.stored, branch)))
+    throw createNothingToDoProblem("No run of the branch is paused, failed or crashed.");
   const context = await createRunContext(scope, { graph, thread, asked: request.asked, run });
   const handle = scope.options.engine.resume(graph, {
     ...context,
@@ -126,6 +135,11 @@ async function resumeRun(scope: CallerScope, thread: string, request: ContinueRe
   return await toStartedRun(scope, own.stored, { ...saved, isNew: true });
 }
 
+/** True for a run that has ended, on a branch that nobody has forked or changed since. */
+function isOver({ status }: RunRow, head: CheckpointRow | undefined): boolean {
+  return (status === "done" || status === "cancelled") && head?.source !== "fork" && head?.source !== "update";
+}
+
 /** Breakpoints of a request as the option of a run. */
 function toBreakpoints(breakpoints: StartRequest["breakpoints"]): {
   readonly breakpoints?: { readonly before?: readonly string[]; readonly after?: readonly string[] };
@@ -133,13 +147,31 @@ function toBreakpoints(breakpoints: StartRequest["breakpoints"]): {
   return breakpoints === undefined ? {} : { breakpoints: omitUndefined(breakpoints) };
 }
 
-/** Returns the input if it is an object. Throws `invalid_input`: the graph checks its channels. */
-function checkInput(input: unknown): object {
-  if (typeof input === "object" && input !== null && !Array.isArray(input)) return input;
-  throw new StatewrightError("invalid_input", {
-    what: "the input is not an object",
-    next: "Pass an object with the channels of the graph",
-  });
+/** Start under a key. */
+interface KeyedStart {
+  readonly stored: string;
+  readonly key: string;
+  readonly body: Json;
+}
+
+/** What a start under a key is about: a repeated one is equal. */
+function toKeyBody({ graph, input, metadata = {}, removeMessages = [] }: StartRequest): Json {
+  return [graph, toJson(input), metadata, [...removeMessages]];
+}
+
+/** Returns the run that an earlier start of the key began. Throws `key_reused` for another request under the key. */
+async function findRepeatedStart(
+  scope: CallerScope,
+  { stored, key, body }: KeyedStart,
+): Promise<StartedRun | undefined> {
+  const { store, codec } = scope;
+  const [run] = await store.runs({ thread: stored, key, limit: 1 });
+  const isSame = run?.bodyHash === undefined || run.bodyHash === digestArgs(codec, body);
+  if (!isSame || (run === undefined && (await findAnswered(scope, stored, key)).length > 0))
+    throw createReusedKeyError(scope.toWireId(stored), key);
+  return run === undefined
+    ? undefined
+    : await toStartedRun(scope, stored, { run: run.id, seq: undefined, isNew: false });
 }
 
 /** Throws `unknown_branch` for a branch that the thread does not have: a run would create it. */

@@ -105,7 +105,7 @@ class OpenTapes implements Tapes, TapeSource, TapeList {
     } catch (error) {
       this.#withheldEvents += 1;
       const fields = { thread, seq: event.seq, type: event.type, count: this.#withheldEvents, error: String(error) };
-      this.parts.world.log("error", "an event could not be redacted; the event was not sent", fields);
+      this.parts.world.log("error", "redact threw for an event; the event was not sent", fields);
       return undefined;
     }
   }

@@ -270,7 +270,7 @@ function getProblem(streams: Streams, call: StreamCall): RequestProblem["problem
   }
 }
 
-test("a caller with 32 open streams is refused with 429 and a time to come back, and others are not [V117, SS31]", async () => {
+test("a caller with 32 open streams is refused with 429 and a time to come back, and others are not [V117]", async () => {
   const { world, streams } = createSetup();
   const bodies = Array.from({ length: 32 }, () => read(streams.respond(createCall(), new ScriptedSource().open)));
   expect(getProblem(streams, createCall())).toMatchObject({
@@ -284,7 +284,7 @@ test("a caller with 32 open streams is refused with 429 and a time to come back,
   expect(getProblem(streams, createCall())).toBeUndefined();
 });
 
-test("a process opens at most 5,000 streams, and counts none that has ended [V117, SS31]", async () => {
+test("a process opens at most 5,000 streams, and counts none that has ended [V117]", async () => {
   const { streams } = createSetup();
   const open = (index: number): StreamCall => createCall({ caller: { id: `user${index}`, tenant: "one" } });
   const responses = Array.from({ length: 5_000 }, (_, index) =>
@@ -296,7 +296,7 @@ test("a process opens at most 5,000 streams, and counts none that has ended [V11
   expect(getProblem(streams, open(5_000))).toBeUndefined();
 });
 
-test("a stream ends with a last frame within 60 seconds after the right of its caller has ended [V105, SS33]", async () => {
+test("a stream ends with a last frame within 60 seconds after the right of its caller has ended [V105]", async () => {
   const { world, streams } = createSetup();
   let isAllowed = true;
   const source = new ScriptedSource();
@@ -310,7 +310,7 @@ test("a stream ends with a last frame within 60 seconds after the right of its c
   expect(source.signals[0]?.aborted).toBe(true);
 });
 
-test("a stream ends when the right of its caller cannot be checked [V105, SS33]", async () => {
+test("a stream ends when the right of its caller cannot be checked [V105]", async () => {
   const { world, streams } = createSetup();
   const isAllowed = (): never => {
     throw new Error("the directory is unreachable");
@@ -321,7 +321,7 @@ test("a stream ends when the right of its caller cannot be checked [V105, SS33]"
   expect(world.lines.map(({ level }) => level)).toEqual(["error"]);
 });
 
-test("a revoked caller loses its streams at once, and other callers keep theirs [V105, SS33]", async () => {
+test("a revoked caller loses its streams at once, and other callers keep theirs [V105]", async () => {
   const { world, streams } = createSetup();
   const revoked = new Set<string>();
   const open = (caller: typeof ada) => {
