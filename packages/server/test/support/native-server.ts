@@ -3,7 +3,7 @@ import { Ajv2020 } from "ajv/dist/2020.js";
 import { expect } from "vitest";
 import * as z from "zod";
 import { createNativeApi } from "../../src/api/native-api.ts";
-import { version } from "../../src/version.ts";
+import { packageVersion as version } from "@statewright/core/adapter";
 import {
   createTestRequest,
   createTestServer,
