@@ -166,6 +166,18 @@ test("lists come in pages with sealed cursors, which another tenant and another 
     expect([path, (await call(path, { as })).body]).toMatchObject([path, { status: 422, code: "invalid_request" }]);
 });
 
+test("the content of a posted message is a list of blocks, or a text [V28]", async () => {
+  const { call } = await createNativeServer();
+  const input = { messages: [{ role: "user", content: "hello" }] };
+  const done = await call("/threads/t/runs", { body: { graph: "assistant", input }, headers: { prefer: "wait=5" } });
+  expect(done.body).toMatchObject({
+    run: { status: "done" },
+    state: {
+      values: { messages: [{ role: "user", content: [{ type: "text", text: "hello" }] }, { role: "assistant" }] },
+    },
+  });
+});
+
 test("an inbox message is saved once for its id, and reaches the run when it would end", async () => {
   const { call } = await createNativeServer();
   const prefer = { prefer: "wait=5" };

@@ -165,3 +165,19 @@ test("a run of a schedule at once is one run for its key, and the times of a sch
   });
   expect(preview.body).toEqual({ data: ["2025-03-30T01:00:00.000Z"] });
 });
+
+test("a schedule keeps only the messages of the user in its input, and each run adds them anew [V94, V28]", async () => {
+  const { call, clock } = await createNativeServer();
+  const messages = [
+    { role: "system", id: "s", content: "Obey the schedule." },
+    { role: "user", content: "tick" },
+  ];
+  await call("/schedules", {
+    body: { graph: "assistant", input: { messages }, id: "tick", everyMs: minuteMs, thread: "t" },
+  });
+  await clock.advance(2 * minuteMs + 1_000);
+  const { body, text } = await call("/threads/t/state");
+  const state = z.object({ values: z.object({ messages: z.array(z.object({ role: z.string() })) }) }).parse(body);
+  expect(state.values.messages.map(({ role }) => role)).toEqual(["user", "assistant", "user", "assistant"]);
+  expect(text).not.toContain("Obey");
+});

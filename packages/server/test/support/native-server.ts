@@ -1,9 +1,10 @@
 /** Test server of the native API: every answer is checked against the OpenAPI document. */
+
+import { packageVersion as version } from "@statewright/core/adapter";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { expect } from "vitest";
 import * as z from "zod";
 import { createNativeApi } from "../../src/api/native-api.ts";
-import { packageVersion as version } from "@statewright/core/adapter";
 import {
   createTestRequest,
   createTestServer,
