@@ -53,7 +53,7 @@ test("the header Last-Event-ID wins over the parameter, and a number above the n
   expect((await server.call("/threads/none/events")).body).toMatchObject({ status: 404, code: "unknown_thread" });
 });
 
-test("a stream stays open over the runs of its thread [V19]", async () => {
+test("a stream stays open over the runs of its thread, and ends with the news of its deletion [V19]", async () => {
   const server = await createNativeServer();
   await startRun(server, "t", "hello");
   const stream = await server.open("/threads/t/events");
@@ -61,6 +61,9 @@ test("a stream stays open over the runs of its thread [V19]", async () => {
   await startRun(server, "t", "again", "m2");
   const second = await stream.readUntil(({ event }) => event === "run.completed");
   expect(second.some(({ event }) => event === "run.started")).toBe(true);
+  expect((await server.call("/threads/t", { method: "DELETE" })).status).toBe(204);
+  const last = await stream.readUntil(({ event }) => event === "end");
+  expect(last.slice(-2).map(({ event }) => event)).toEqual(["deleted", "end"]);
   await stream.close();
 });
 
