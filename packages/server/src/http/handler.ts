@@ -171,7 +171,8 @@ async function answer(parts: HandlerParts, progress: Progress): Promise<Response
   checkRole(parts, route);
   const asked = createAccessRequest(route, params);
   if (!(await callHost("authorize", () => access.hasRight(caller, asked)))) throw createRightProblem(asked);
-  const maxBytes = route.maxBodyBytes ?? parts.limits.bodyBytes;
+  const { bodyBytes, fileBytes } = parts.limits;
+  const maxBytes = route.maxBodyBytes ?? (route.body === "file" ? fileBytes : bodyBytes);
   checkBodyType(request, route, maxBytes);
   const response = await route.handle(createCall(parts, progress, { protocol, route, params, caller, maxBytes }));
   return request.method === "HEAD" ? removeBody(response) : response;

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { runProgram } from "../../support/run-program.ts";
 
-test("a program starts a run over the native API, approves a transfer, reads the stream, and makes a schedule [V145]", async () => {
+test("a program starts a run over the native API, approves a transfer, reads the stream, and makes a schedule", async () => {
   const cwd = await mkdtemp(join(tmpdir(), "server-api-"));
   onTestFinished(() => rm(cwd, { recursive: true, force: true }));
   const program = new URL("server-api.ts", import.meta.url);
