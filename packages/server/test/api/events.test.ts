@@ -1,9 +1,12 @@
 /** Streams of the native API: events of a thread, and open interrupts of all threads. */
+import { run } from "@statewright/core";
 import { pruneThread } from "@statewright/core/inspect";
-import { describe, expect, test } from "vitest";
+import { sqliteStore } from "@statewright/sqlite";
+import { virtualClock } from "@statewright/testing";
+import { describe, expect, onTestFinished, test } from "vitest";
 import * as z from "zod";
 import { createNativeServer, type NativeServer, parseFrames, say } from "../support/native-server.ts";
-import { storeKinds } from "../support/test-store.ts";
+import { createStorePath, storeKinds } from "../support/test-store.ts";
 
 const prefer = { prefer: "wait=5" };
 
@@ -129,6 +132,28 @@ describe.each(storeKinds)("with a %s store", (store) => {
     await stream.close();
     await foreign.close();
   });
+});
+
+test("an interrupt that another process opens is reported within a second [V27]", async () => {
+  const clock = virtualClock();
+  const path = createStorePath();
+  const [store, other] = [sqliteStore(path, { world: clock }), sqliteStore(path, { world: clock })];
+  onTestFinished(async () => {
+    await store.close();
+    await other.close();
+  });
+  const server = await createNativeServer({ store, clock });
+  const stream = await server.open("/interrupts/events");
+  await stream.readUntil(({ event }) => event === "snapshot");
+  const review = server.graphs.find(({ name }) => name === "review");
+  if (review === undefined) throw new Error("no graph");
+  const begun = clock.clock.now();
+  const options = { store: other, world: clock, thread: "t.acme.t", tenant: "acme", owner: "ann" };
+  await clock.until(run(review, { ...options, input: { draft: "x" } }).result);
+  const opened = await stream.readUntil(({ event }) => event === "interrupt.opened");
+  expect(opened.at(-1)).toMatchObject({ data: { thread: "t", key: "approve" } });
+  expect(clock.clock.now() - begun).toBeLessThanOrEqual(1_000);
+  await stream.close();
 });
 
 test("the list of open interrupts is filtered by thread and graph, and comes in pages [V27]", async () => {

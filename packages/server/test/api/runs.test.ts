@@ -152,6 +152,16 @@ test("lists come in pages with sealed cursors, which another tenant and another 
     before = next;
   } while (before !== undefined);
   expect(seen.toSorted()).toEqual(["a", "b", "c"]);
+  await call("/threads/a/runs", { body: { graph: "review", input: { draft: "x" } }, headers: { prefer: "wait=5" } });
+  for (const id of ["s1", "s2"])
+    await call("/schedules", { body: { graph: "review", input: { draft: "x" }, id, everyMs: 60_000 } });
+  for (const path of ["/threads/a/history", "/schedules"]) {
+    const all = (await call(path)).body;
+    const first = page.extend({ data: z.array(z.unknown()) }).parse((await call(`${path}?limit=1`)).body);
+    const second = await call(`${path}?limit=1&before=${first.next}`);
+    const { data } = z.object({ data: z.array(z.unknown()) }).parse(all);
+    expect([path, first.data, second.body]).toMatchObject([path, [data[0]], { data: [data[1]] }]);
+  }
   const { next = "" } = page.parse((await call("/threads?limit=1")).body);
   const foreign: readonly (readonly [string, "ann" | "bob"])[] = [
     [`/threads?before=${next}`, "bob"],

@@ -33,6 +33,8 @@ export interface TestRequest {
 export interface TestServerOptions extends Partial<Omit<ServeOptions, "engine">> {
   /** Default `memory`. */
   readonly store?: StoreKind | Store;
+  /** Clock of the engine. Default: a new one. */
+  readonly clock?: VirtualClock;
   /** Further graphs; one in place of a test graph of the same name. */
   readonly graphs?: readonly Graph[];
 }
@@ -70,8 +72,7 @@ export function createTestRequest(path: string, request: TestRequest = {}): Requ
 
 /** Creates a server whose engine serves. Everything is closed after the test. */
 export async function createTestServer(options: TestServerOptions = {}): Promise<TestServer> {
-  const { store: given = "memory", graphs = [], ...serveOptions } = options;
-  const clock = virtualClock();
+  const { store: given = "memory", graphs = [], clock = virtualClock(), ...serveOptions } = options;
   const store = typeof given === "string" ? openTestStore(given, clock) : given;
   const testGraphs = createTestGraphs();
   const replaced = new Set(graphs.map(({ name }) => name));
