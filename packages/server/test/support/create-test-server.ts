@@ -3,6 +3,7 @@ import { type Engine, engine, type Graph, type Store } from "@statewright/core";
 import { type VirtualClock, virtualClock } from "@statewright/testing";
 import { onTestFinished } from "vitest";
 import { type ServeOptions, type Server, serve } from "../../src/index.ts";
+import { checkAnswer, isJsonType } from "./check-answer.ts";
 import { createTestGraphs, type TestGraphs } from "./test-graphs.ts";
 import { openTestStore, type StoreKind } from "./test-store.ts";
 
@@ -95,8 +96,13 @@ export async function createTestServer(options: TestServerOptions = {}): Promise
   });
   onTestFinished(() => server.close());
   // Time moves on while a request waits: engines and waits look for work of other processes at intervals.
-  const send = (path: string, request?: TestRequest): Promise<Response> =>
-    clock.until(server.fetch(createTestRequest(path, request)));
+  const send = async (path: string, request?: TestRequest): Promise<Response> => {
+    const sent = createTestRequest(path, request);
+    const response = await clock.until(server.fetch(sent));
+    const isJson = isJsonType(response.headers.get("content-type") ?? "");
+    checkAnswer({ method: sent.method, path }, response, isJson ? await response.clone().text() : undefined);
+    return response;
+  };
   return {
     ...testGraphs,
     server,
