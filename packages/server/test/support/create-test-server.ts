@@ -3,6 +3,7 @@ import { type Engine, engine, type Graph, type Store } from "@statewright/core";
 import { type VirtualClock, virtualClock } from "@statewright/testing";
 import { onTestFinished } from "vitest";
 import { type ServeOptions, type Server, serve } from "../../src/index.ts";
+import { awaitOnClock } from "./await-on-clock.ts";
 import { checkAnswer, isJsonType } from "./check-answer.ts";
 import { createTestGraphs, type TestGraphs } from "./test-graphs.ts";
 import { openTestStore, type StoreKind } from "./test-store.ts";
@@ -98,7 +99,7 @@ export async function createTestServer(options: TestServerOptions = {}): Promise
   // Time moves on while a request waits: engines and waits look for work of other processes at intervals.
   const send = async (path: string, request?: TestRequest): Promise<Response> => {
     const sent = createTestRequest(path, request);
-    const response = await clock.until(server.fetch(sent));
+    const response = await awaitOnClock(clock, server.fetch(sent));
     const isJson = isJsonType(response.headers.get("content-type") ?? "");
     checkAnswer({ method: sent.method, path }, response, isJson ? await response.clone().text() : undefined);
     return response;
@@ -112,7 +113,7 @@ export async function createTestServer(options: TestServerOptions = {}): Promise
     send,
     sendJson: async (path, request) => {
       const response = await send(path, request);
-      const text = await clock.until(response.text());
+      const text = await awaitOnClock(clock, response.text());
       return { status: response.status, body: text === "" ? undefined : JSON.parse(text) };
     },
   };

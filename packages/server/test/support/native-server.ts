@@ -1,4 +1,5 @@
 /** Test server of the native API: every answer is checked against the OpenAPI document. */
+import { awaitOnClock } from "./await-on-clock.ts";
 import { checkAnswer, isJsonType } from "./check-answer.ts";
 import {
   createTestRequest,
@@ -65,7 +66,7 @@ export async function createNativeServer(options: TestServerOptions = {}): Promi
   const testServer = await createTestServer(options);
   const { server, clock, send } = testServer;
   const readAnswer = async (method: string, path: string, response: Response): Promise<NativeAnswer> => {
-    const text = await clock.until(response.text());
+    const text = await awaitOnClock(clock, response.text());
     checkAnswer({ method, path: `/api${path}` }, response, text);
     const isJson = isJsonType(response.headers.get("content-type") ?? "");
     const { status, headers } = response;
@@ -83,7 +84,7 @@ export async function createNativeServer(options: TestServerOptions = {}): Promi
       headers.set("content-type", type);
       const sent = new Request(bare.url, { method: bare.method, headers, body: new Blob([body]) });
       if (type !== "") sent.headers.set("content-type", type);
-      return await readAnswer(bare.method, path, await clock.until(server.fetch(sent)));
+      return await readAnswer(bare.method, path, await awaitOnClock(clock, server.fetch(sent)));
     },
     open: async (path, request = {}) => {
       const left = new AbortController();
@@ -115,7 +116,7 @@ function createOpenStream(
           text = text.slice(end + 2);
           return frames;
         }
-        const { done, value } = await clock.until(reader.read());
+        const { done, value } = await awaitOnClock(clock, reader.read());
         if (done) throw new Error(`the stream ended before the frame came: ${text}`);
         text += decoder.decode(value, { stream: true });
       }
