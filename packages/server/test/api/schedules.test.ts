@@ -22,7 +22,7 @@ test("a schedule fires as its maker: the run has tenant and owner, and its new t
   expect((await call("/threads", { as: "bob" })).body).toEqual({ data: [] });
 });
 
-test("a schedule whose maker has lost the access or the right skips its run and says so [V94, SS7]", async () => {
+test("a schedule whose maker has lost the access or the right skips its run and says so [V94]", async () => {
   let isHired = true;
   let mayStart = true;
   const makers: unknown[] = [];
@@ -56,7 +56,7 @@ test("a schedule whose maker has lost the access or the right skips its run and 
   expect(makers[0]).toEqual({ id: "ann", tenant: "acme" });
 });
 
-test("another tenant has no such schedule, and cannot pin its runs to a foreign thread [V94, SS7]", async () => {
+test("another tenant has no such schedule, and cannot pin its runs to a foreign thread [V94]", async () => {
   const { call, store } = await createNativeServer();
   await call("/schedules", { body: { ...content, id: "tick", everyMs: minuteMs, thread: "t" } });
   const requests: readonly (readonly [string, string, unknown])[] = [
