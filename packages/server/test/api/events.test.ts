@@ -1,5 +1,5 @@
 /** Streams of the native API: events of a thread, and open interrupts of all threads. */
-import { run } from "@statewright/core";
+import { memoryStore, run, StatewrightError, type Store } from "@statewright/core";
 import { pruneThread } from "@statewright/core/inspect";
 import { sqliteStore } from "@statewright/sqlite";
 import { virtualClock } from "@statewright/testing";
@@ -154,6 +154,68 @@ test("an interrupt that another process opens is reported within a second [V27]"
   expect(opened.at(-1)).toMatchObject({ data: { thread: "t", key: "approve" } });
   expect(clock.clock.now() - begun).toBeLessThanOrEqual(1_000);
   await stream.close();
+});
+
+/** Limit of the reads about a changed thread. */
+const changedPage = 200;
+
+/** Counts the reads of the open interrupts of changed threads, and can fail them. */
+function createCountedStore() {
+  const state = { reads: 0, isBroken: false };
+  const store: Store = new Proxy<Store>(memoryStore(), {
+    get: (target, name) => {
+      const member: unknown = Reflect.get(target, name);
+      if (name !== "openInterrupts") return typeof member === "function" ? member.bind(target) : member;
+      return async (filter: Parameters<Store["openInterrupts"]>[0]) => {
+        const isCounted = filter?.limit === changedPage;
+        if (isCounted) state.reads += 1;
+        if (isCounted && state.isBroken)
+          throw new StatewrightError("store_unreachable", { what: "the store is away", next: "Try again" });
+        return await target.openInterrupts(filter);
+      };
+    },
+  });
+  return { store, state };
+}
+
+test("many readers of the open interrupts cost no more reads of the store than one, and none is left after the last [V27]", async () => {
+  const countReads = async (readers: number): Promise<number> => {
+    const { store, state } = createCountedStore();
+    const server = await createNativeServer({ store });
+    const streams = await Promise.all(Array.from({ length: readers }, () => server.open("/interrupts/events")));
+    for (const stream of streams) await stream.readUntil(({ event }) => event === "snapshot");
+    state.reads = 0;
+    await startRun(server, "t", "transfer");
+    for (const stream of streams) await stream.readUntil(({ event }) => event === "interrupt.opened");
+    const { reads } = state;
+    for (const stream of streams) await stream.close();
+    state.reads = 0;
+    await startRun(server, "u", "transfer");
+    expect(state.reads).toBe(0);
+    return reads;
+  };
+  const one = await countReads(1);
+  expect(one).toBeGreaterThan(0);
+  expect(await countReads(20)).toBeLessThanOrEqual(one);
+});
+
+test("a store that fails ends the streams of open interrupts with a comment, and the next stream reads it again [V27]", async () => {
+  const { store, state } = createCountedStore();
+  const server = await createNativeServer({ store });
+  const stream = await server.open("/interrupts/events");
+  await stream.readUntil(({ event }) => event === "snapshot");
+  state.isBroken = true;
+  await startRun(server, "t", "transfer");
+  await expect(stream.readUntil(() => false)).rejects.toThrow(": store_unreachable");
+  state.isBroken = false;
+  const next = await server.open("/interrupts/events");
+  const [snapshot] = await next.readUntil(({ event }) => event === "snapshot");
+  expect(snapshot).toMatchObject({ data: { data: [{ thread: "t" }] } });
+  await startRun(server, "u", "transfer");
+  expect((await next.readUntil(({ event }) => event === "interrupt.opened")).at(-1)).toMatchObject({
+    data: { thread: "u" },
+  });
+  await next.close();
 });
 
 test("the list of open interrupts is filtered by thread and graph, and comes in pages [V27]", async () => {
