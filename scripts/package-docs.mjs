@@ -71,7 +71,9 @@ export const pagesByPackage = {
   "packages/server": [
     "running-examples.md",
     "serving-threads.md",
+    "server-api.md",
     "langgraph-sdk.md",
+    "run-later.md",
     "deploy.md",
     "behind-a-proxy.md",
     "mounting-a-server.md",
