@@ -1,8 +1,9 @@
 /** Routes of the UI message stream over a real engine. */
+import type { Model } from "@statewright/core";
 import { call, failWith, say, scriptedModel } from "@statewright/testing";
 import { expect, test } from "vitest";
 import { applyChunks } from "./apply-chunks.ts";
-import { createSubmit, createUiServer, createUserMessage } from "./ui-server.ts";
+import { createSubmit, createUiServer, createUserMessage, readResponse, type UiServer } from "./ui-server.ts";
 
 const hello = createUserMessage("u1", "hello");
 
@@ -251,4 +252,101 @@ test("a failed run is an error with its code, and regenerate tries again", async
   expect(failed.text).not.toContain("sk-1234");
   const again = await server.post({ id: "t1", messages: [hello], trigger: "regenerate-message" });
   expect(applyChunks(again.chunks)).toMatchObject([{ type: "step-start" }, { type: "text", text: "Better." }]);
+});
+
+/** Model whose replies wait until the test lets them go, one by one. */
+function createHeldModel(replies: readonly string[]): { readonly model: Model; readonly release: () => void } {
+  const releases: (() => void)[] = [];
+  const held = replies.map(
+    () =>
+      new Promise<void>((resolve) => {
+        releases.push(resolve);
+      }),
+  );
+  let count = 0;
+  return {
+    model: {
+      id: "held",
+      respond: async (_request, { delta, signal }) => {
+        const index = count++;
+        delta?.({ type: "text", text: `begin ${index} ` });
+        const aborted = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+        await Promise.race([held[index], aborted]);
+        signal.throwIfAborted();
+        return { content: [{ type: "text", text: `begin ${index} ${replies[index]}` }], finish: "stop" };
+      },
+    },
+    release: () => releases.shift()?.(),
+  };
+}
+
+/** Posts, and reads the response up to the text. */
+async function postUntil(server: UiServer, body: object, text: string): Promise<Response> {
+  const response = await server.send("/ui/chat", { method: "POST", body: JSON.stringify(body) });
+  const [read, rest] = (response.body ?? new ReadableStream<never>()).tee();
+  const reader = read.pipeThrough(new TextDecoderStream()).getReader();
+  let seen = "";
+  while (!seen.includes(text)) {
+    const { value, done } = await reader.read();
+    if (done) throw new Error(`the stream ended before ${text}: ${seen}`);
+    seen += value;
+  }
+  await reader.cancel();
+  return new Response(rest, { headers: response.headers });
+}
+
+test("a closed connection ends no run, and its message is whole for the next reader [V31]", async () => {
+  const { model, release } = createHeldModel(["and end."]);
+  const server = createUiServer({ model });
+  const first = await postUntil(server, createSubmit([hello]), "begin 0");
+  await first.body?.cancel();
+  const next = server.send("/ui/chat/t1/stream");
+  const response = await next;
+  expect(response.status).toBe(200);
+  release();
+  const { chunks } = await readResponse(response);
+  expect(applyChunks(chunks)).toEqual([{ type: "step-start" }, { type: "text", text: "begin 0 and end.", state: "done" }]);
+  expect(await server.getStateMessages()).toHaveLength(2);
+});
+
+test("a new message ends the run at work by default, and is refused, queued or rolls it back by option [V36]", async () => {
+  const more = createUserMessage("u2", "more");
+  const texts = async (server: UiServer) =>
+    (await server.getStateMessages()).flatMap(({ content }) =>
+      typeof content === "string" ? [] : content.map((block) => ("text" in block ? block.text : block.type)),
+    );
+  const cancel = createHeldModel(["one", "two"]);
+  const cancelled = createUiServer({ model: cancel.model });
+  const first = await postUntil(cancelled, createSubmit([hello]), "begin 0");
+  cancel.release();
+  const second = await postUntil(cancelled, createSubmit([hello, more]), "begin 1");
+  cancel.release();
+  expect((await readResponse(second)).chunks.at(-1)).toMatchObject({ type: "finish", finishReason: "stop" });
+  expect(["abort", "finish"]).toContain((await readResponse(first)).chunks.at(-1)?.type);
+  expect((await texts(cancelled)).at(-1)).toBe("begin 1 two");
+
+  const refuse = createHeldModel(["one"]);
+  const refusing = createUiServer({ model: refuse.model, onBusy: "reject" });
+  await postUntil(refusing, createSubmit([hello]), "begin 0");
+  const refused = await refusing.post(createSubmit([hello, more]));
+  expect([refused.status, refused.json]).toMatchObject([409, { code: "thread_busy" }]);
+
+  const queue = createHeldModel(["one", "two"]);
+  const queueing = createUiServer({ model: queue.model, onBusy: "enqueue" });
+  const running = await postUntil(queueing, createSubmit([hello]), "begin 0");
+  const queued = queueing.post(createSubmit([hello, more]));
+  queue.release();
+  queue.release();
+  expect((await readResponse(running)).chunks.at(-1)).toMatchObject({ finishReason: "stop" });
+  expect(applyChunks((await queued).chunks)).toMatchObject([{ type: "step-start" }, { text: "begin 1 two" }]);
+  expect(await texts(queueing)).toEqual(["hello", "begin 0 one", "more", "begin 1 two"]);
+
+  const roll = createHeldModel(["one", "two"]);
+  const rolling = createUiServer({ model: roll.model, onBusy: "rollback" });
+  await postUntil(rolling, createSubmit([hello]), "begin 0");
+  const replaced = await postUntil(rolling, createSubmit([hello, more]), "begin 1");
+  roll.release();
+  roll.release();
+  await readResponse(replaced);
+  expect(await texts(rolling)).toEqual(["more", "begin 1 two"]);
 });
