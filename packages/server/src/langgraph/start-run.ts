@@ -2,7 +2,8 @@
 import { isStatewrightError, type RunStatus } from "@statewright/core";
 import type { CallerService, StartedRun } from "../service/caller-service.ts";
 import { loadAssistantGraph } from "./assistants.ts";
-import { buildInput, buildUpdate } from "./build-input.ts";
+import { type BuiltInput, buildInput, buildUpdate } from "./build-input.ts";
+import { createInputProblem } from "./create-problem.ts";
 import { parseResume } from "./parse-resume.ts";
 import {
   findCheckpointId,
@@ -16,7 +17,8 @@ import {
 } from "./run-request.ts";
 import { toHex } from "./to-hex.ts";
 import { groupInterrupts } from "./to-wire-interrupts.ts";
-import { parseCheckpointId } from "./wire-checkpoint.ts";
+import { isMessage } from "./to-wire-message.ts";
+import { parseCheckpointId, rootBranchPrefix, rootCheckpoint } from "./wire-checkpoint.ts";
 
 /** Request for a run on a thread. */
 export interface RunRequest {
@@ -38,7 +40,7 @@ export async function startWireRun(request: RunRequest): Promise<StartedRun> {
   const graph = await loadAssistantGraph(service, body.assistant_id);
   if (body.if_not_exists !== "create") await service.getThread(thread);
   const built = isGiven(body.input) ? buildInput(graph, body.input) : undefined;
-  const branch = await moveToCheckpoint(request, built?.messageId);
+  const { branch, removeMessages } = await moveToCheckpoint(request, built);
   const { command } = body;
   if (isGiven(command?.update)) {
     const changes = buildUpdate(graph, command?.update, "/command/update");
@@ -53,7 +55,14 @@ export async function startWireRun(request: RunRequest): Promise<StartedRun> {
   }
   if (built === undefined) return service.resumeRun(thread, settings);
   const key = await createRunKey(request, built.messageId);
-  const start = { ...settings, graph: graph.name, input: built.input, key, metadata: toRunMetadata(body) };
+  const start = {
+    ...settings,
+    graph: graph.name,
+    input: built.input,
+    key,
+    metadata: toRunMetadata(body),
+    removeMessages,
+  };
   return startWithInput(request, start);
 }
 
@@ -74,20 +83,59 @@ async function hashParts(parts: readonly unknown[]): Promise<string> {
   return toHex(new Uint8Array(digest)).slice(0, 32);
 }
 
-/** Forks the thread at the checkpoint of a request; undefined for the head of the thread. */
-async function moveToCheckpoint(request: RunRequest, messageId: string | undefined): Promise<string | undefined> {
+/** Place at which a run begins. */
+interface RunStart {
+  /** Undefined for the head branch. */
+  readonly branch?: string;
+  /** Messages that are not part of the thread at this place. */
+  readonly removeMessages?: readonly string[];
+}
+
+/** Forks the thread at the checkpoint of a request; does nothing for the head of the thread. */
+async function moveToCheckpoint(request: RunRequest, built: BuiltInput | undefined): Promise<RunStart> {
   const { service, thread, body } = request;
   const id = findCheckpointId(body);
-  if (id === undefined) return undefined;
+  if (id === undefined) return {};
   const at = parseCheckpointId(thread, id);
+  if (at === rootCheckpoint) return moveToRoot(request, built);
   const head = await service.getState(thread);
-  if (head.checkpoint === at) return undefined;
-  // The same request twice finds the branch of the first one.
-  const name = messageId === undefined ? undefined : `lg-${await hashParts([thread, messageId, id])}`;
+  if (head.checkpoint === at) return {};
+  const hash = await hashRequest(request, built);
+  return {
+    branch: await forkOnce(request, { at, name: hash === undefined ? undefined : `lg-${hash}`, moveHead: true }),
+  };
+}
+
+/** Returns the hash of a request with a message id, so that the same request twice finds the branch of the first one. */
+async function hashRequest({ thread, body }: RunRequest, built: BuiltInput | undefined): Promise<string | undefined> {
+  if (built?.messageId === undefined) return undefined;
+  return hashParts([thread, built.messageId, findCheckpointId(body)]);
+}
+
+/**
+ * Begins the thread anew on a branch of its first checkpoint, without the messages of that checkpoint. Throws a problem
+ * for a request without an input.
+ */
+async function moveToRoot(request: RunRequest, built: BuiltInput | undefined): Promise<RunStart> {
+  const { service, thread } = request;
+  if (built === undefined)
+    throw createInputProblem("/input", "expected an input for a run at the beginning of the thread");
+  const first = await service.getState(thread, { at: firstCheckpoint });
+  const { messages } = first.values;
+  const removeMessages = Array.isArray(messages) ? messages.filter(isMessage).map(({ id }) => id) : [];
+  const hash = (await hashRequest(request, built)) ?? String((await service.listBranches(thread)).length);
+  const branch = await forkOnce(request, { at: first.checkpoint, name: rootBranchPrefix + hash, moveHead: true });
+  return { branch, removeMessages };
+}
+
+/** Checkpoints of a thread are counted from 1. */
+const firstCheckpoint = 1;
+
+async function forkOnce(request: RunRequest, fork: ForkRequest): Promise<string> {
   try {
-    return await forkThread(request, { at, name, moveHead: true });
+    return await forkThread(request, fork);
   } catch (error) {
-    if (name !== undefined && isStatewrightError(error, "thread_exists")) return name;
+    if (fork.name !== undefined && isStatewrightError(error, "thread_exists")) return fork.name;
     throw error;
   }
 }

@@ -7,6 +7,15 @@ export function toCheckpointId(checkpoint: number): string {
   return String(checkpoint).padStart(12, "0");
 }
 
+/**
+ * Checkpoint before the first input, which clients name to edit the first message of a thread: LangGraph has such a
+ * checkpoint, and Statewright shows one.
+ */
+export const rootCheckpoint = 0;
+
+/** Name of a branch that begins at the root checkpoint. */
+export const rootBranchPrefix = "lg-root-";
+
 /** Parses the id of a checkpoint. Throws `unknown_checkpoint` for an id that this server has not made. */
 export function parseCheckpointId(thread: string, id: string): number {
   if (/^\d{12,15}$/.test(id)) return Number(id);
@@ -17,9 +26,8 @@ export function parseCheckpointId(thread: string, id: string): number {
   });
 }
 
-/** Returns the reference to a checkpoint; null without a checkpoint. */
-export function toWireCheckpoint(thread: string, checkpoint: number | undefined, namespace = ""): WireObject | null {
-  if (checkpoint === undefined) return null;
+/** Returns the reference to a checkpoint of the outermost graph. */
+export function toWireCheckpoint(thread: string, checkpoint: number): WireObject {
   const id = toCheckpointId(checkpoint);
-  return { thread_id: thread, checkpoint_ns: namespace, checkpoint_id: id, checkpoint_map: null };
+  return { thread_id: thread, checkpoint_ns: "", checkpoint_id: id, checkpoint_map: null };
 }

@@ -3,7 +3,7 @@ import type { RunView, StateView } from "../service/caller-service.ts";
 import { getInterruptNode, groupInterrupts, toWireInterrupt } from "./to-wire-interrupts.ts";
 import type { WireObject } from "./to-wire-message.ts";
 import { toWireValues } from "./to-wire-values.ts";
-import { toCheckpointId, toWireCheckpoint } from "./wire-checkpoint.ts";
+import { rootBranchPrefix, rootCheckpoint, toCheckpointId, toWireCheckpoint } from "./wire-checkpoint.ts";
 
 /** Options of a state: shape of interrupts, and the run whose failure belongs to the state. */
 export interface WireStateOptions {
@@ -20,9 +20,11 @@ export function toWireSource(source: string): string {
 
 /** Converts a state of a thread. */
 export function toWireState(state: StateView, options: WireStateOptions): WireObject {
-  const { thread, checkpoint, parent, step, source, at, run } = state;
+  const { thread, checkpoint, step, source, at, run } = state;
+  const isRoot = source === "fork" && state.branch.startsWith(rootBranchPrefix);
+  const parent = isRoot ? rootCheckpoint : (state.parent ?? rootCheckpoint);
   return {
-    values: toWireValues(state.values),
+    values: isRoot ? {} : toWireValues(state.values),
     next: state.next,
     tasks: listTasks(state, options),
     checkpoint: toWireCheckpoint(thread, checkpoint),
@@ -33,6 +35,17 @@ export function toWireState(state: StateView, options: WireStateOptions): WireOb
     },
     created_at: new Date(at).toISOString(),
     interrupts: listWireInterrupts(state, options),
+  };
+}
+
+/** Returns the state at the root checkpoint: the thread before its first input. */
+export function createRootState({ thread, graph, at }: StateView): WireObject {
+  return {
+    ...{ values: {}, next: ["__start__"], tasks: [], interrupts: [] },
+    checkpoint: toWireCheckpoint(thread, rootCheckpoint),
+    parent_checkpoint: null,
+    metadata: { source: "input", step: -1, parents: {}, thread_id: thread, graph_id: graph },
+    created_at: new Date(at).toISOString(),
   };
 }
 

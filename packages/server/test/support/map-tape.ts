@@ -35,3 +35,12 @@ export function formatTape(wire: readonly NumberedEvent[]): string {
     )
     .join("");
 }
+
+/** Returns the events of a run of a tape: from its start to the start of another run. */
+export function selectRun(events: readonly RunEvent[], run: string): readonly RunEvent[] {
+  let current = "";
+  return events.filter((event) => {
+    if (event.type === "run.started" && event.within === undefined) current = event.run;
+    return current === run;
+  });
+}

@@ -27,6 +27,7 @@ import {
   virtualClock,
 } from "@statewright/testing";
 import * as z from "zod";
+import { findFailureTitle } from "../../src/service/failure-titles.ts";
 
 /** Events of a thread, over all its runs. */
 export interface Tape {
@@ -65,6 +66,14 @@ const question = { messages: [{ role: "user", id: "u1", content: [{ type: "text"
 
 type AnyHandle = Pick<RunHandle<unknown>, "on" | "result">;
 
+/** Failures as callers see them: the code and its title. */
+function hideFailure(event: RunEvent): RunEvent {
+  if (!("error" in event) || typeof event.error === "string") return event;
+  const { code = "internal" } = event.error;
+  const error = { name: "StatewrightError", message: findFailureTitle(code) ?? code, code };
+  return event.type === "run.failed" || event.type === "task.failed" ? { ...event, error } : event;
+}
+
 /** Thread of a tape. */
 class Scene {
   readonly world: VirtualClock = virtualClock({ waitsForWork: false });
@@ -81,17 +90,17 @@ class Scene {
   async record(handle: AnyHandle): Promise<void> {
     this.follow(handle);
     let isOver = false;
-    const over = handle.result.then(
-      () => void (isOver = true),
-      () => void (isOver = true),
-    );
+    const end = (): void => {
+      isOver = true;
+    };
+    const over = handle.result.then(end, end);
     while (!isOver) await this.world.advance(1_000);
     await over;
   }
 
   /** Adds the events of a run that does not rest by itself. */
   follow(handle: Pick<AnyHandle, "on">): void {
-    handle.on((event) => this.events.push(event));
+    handle.on((event) => this.events.push(hideFailure(event)));
   }
 
   async recordRun(script: Script): Promise<void> {

@@ -4,7 +4,7 @@ import { applyDelta, type Delta } from "@statewright/core/store";
 import { groupInterrupts, toWireInterrupt } from "../to-wire-interrupts.ts";
 import { isMessage, toWireMessage, type WireObject } from "../to-wire-message.ts";
 import { toWireValue, toWireValues } from "../to-wire-values.ts";
-import { toCheckpointId } from "../wire-checkpoint.ts";
+import { rootCheckpoint, toCheckpointId } from "../wire-checkpoint.ts";
 import { toWireSource } from "../wire-state.ts";
 import { toWireRunStatus, type WireRunStatus } from "../wire-status.ts";
 import type { LegacyEvent } from "./legacy-event.ts";
@@ -308,7 +308,8 @@ function mapCheckpoint(
   const toConfig = (id: number): WireObject => ({
     configurable: { thread_id: run.thread, checkpoint_ns: namespace.slice(1), checkpoint_id: toCheckpointId(id) },
   });
-  const parentConfig = parent === undefined ? null : toConfig(parent);
+  const isFirst = parent === undefined && namespace === "";
+  const parentConfig = parent === undefined ? (isFirst ? toConfig(rootCheckpoint) : null) : toConfig(parent);
   const nextNodes = listNextNodes(next);
   const data = {
     config: toConfig(checkpoint),

@@ -6,8 +6,8 @@ import { buildUpdate } from "../build-input.ts";
 import { createRefusal } from "../create-problem.ts";
 import type { LangGraphSettings } from "../options.ts";
 import { checkpointSchema, isGiven } from "../run-request.ts";
-import { parseCheckpointId, toWireCheckpoint } from "../wire-checkpoint.ts";
-import { toWireState } from "../wire-state.ts";
+import { parseCheckpointId, rootCheckpoint, toWireCheckpoint } from "../wire-checkpoint.ts";
+import { createRootState, toWireState } from "../wire-state.ts";
 import { findNewestState } from "../wire-thread.ts";
 import { getThreadId } from "./thread-routes.ts";
 
@@ -70,7 +70,7 @@ async function toHeadState(service: CallerService, state: StateView, { hitl }: L
 async function readNamed(call: RouteCall, { hitl }: LangGraphSettings): Promise<Response> {
   const thread = getThreadId(call);
   const at = parseCheckpointId(thread, call.params["checkpoint"] ?? "");
-  return Response.json(toWireState(await call.service.getState(thread, { at }), { hitl }));
+  return Response.json(await readAt(call.service, { thread, at, nesting: undefined }, { hitl }));
 }
 
 async function readPosted(call: RouteCall, settings: LangGraphSettings): Promise<Response> {
@@ -80,7 +80,22 @@ async function readPosted(call: RouteCall, settings: LangGraphSettings): Promise
   const id = checkpoint.checkpoint_id ?? undefined;
   if (id === undefined && nesting === undefined) return readHead(call, settings);
   const at = id === undefined ? undefined : parseCheckpointId(thread, id);
-  return Response.json(toWireState(await call.service.getState(thread, { at, nesting }), settings));
+  return Response.json(await readAt(call.service, { thread, at, nesting }, settings));
+}
+
+interface NamedPlace {
+  readonly thread: string;
+  readonly at: number | undefined;
+  readonly nesting: string | undefined;
+}
+
+async function readAt(
+  service: CallerService,
+  { thread, ...place }: NamedPlace,
+  options: Pick<LangGraphSettings, "hitl">,
+): Promise<object> {
+  if (place.at === rootCheckpoint) return createRootState(await service.getState(thread));
+  return toWireState(await service.getState(thread, place), options);
 }
 
 /** Returns the path of an inner graph: the namespace `outer:0:1|inner:0:2` is the path `outer.inner`. */
@@ -102,11 +117,14 @@ async function readHistory(call: RouteCall, settings: LangGraphSettings): Promis
   const namespace = query.checkpoint?.checkpoint_ns;
   if (isGiven(namespace) && namespace !== "") return Response.json([await readInner(call, namespace ?? "", settings)]);
   const before = findBefore(thread, query.before);
-  const states = await listStates(call.service, thread, { before, limit: query.limit ?? 10 });
+  const limit = query.limit ?? 10;
+  const states = await listStates(call.service, thread, { before, limit });
   const shown = states.map((state, index) =>
     index === 0 && before === undefined ? toHeadState(call.service, state, settings) : toWireState(state, settings),
   );
-  return Response.json(await Promise.all(shown));
+  const oldest = states.at(-1);
+  const root = oldest !== undefined && states.length < limit ? [createRootState(oldest)] : [];
+  return Response.json([...(await Promise.all(shown)), ...root]);
 }
 
 async function readInner(call: RouteCall, namespace: string, { hitl }: LangGraphSettings): Promise<object> {
@@ -178,5 +196,5 @@ async function changeState(call: RouteCall): Promise<Response> {
 
 function respondWithCheckpoint({ thread, checkpoint }: StateView): Response {
   const reference = toWireCheckpoint(thread, checkpoint);
-  return Response.json({ checkpoint: reference, configurable: reference, checkpoint_id: reference?.["checkpoint_id"] });
+  return Response.json({ checkpoint: reference, configurable: reference, checkpoint_id: reference["checkpoint_id"] });
 }
