@@ -71,6 +71,7 @@ export const pagesByPackage = {
   "packages/server": [
     "running-examples.md",
     "serving-threads.md",
+    "ai-sdk-ui.md",
     "langgraph-sdk.md",
     "deploy.md",
     "behind-a-proxy.md",

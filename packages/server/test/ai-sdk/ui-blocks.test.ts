@@ -92,9 +92,10 @@ const rows: Readonly<Record<string, () => void>> = {
       ],
     ),
   "artifact of a tool result": () =>
-    checkOutput([{ type: "artifact", ref, preview: "first line" }], [
-      { type: "artifact", ...ref, preview: "first line" },
-    ]),
+    checkOutput(
+      [{ type: "artifact", ref, preview: "first line" }],
+      [{ type: "artifact", ...ref, preview: "first line" }],
+    ),
   "other parts": () => {
     for (const type of ["data-place", "source-url", "source-document", "custom", "step-start"]) checkIgnored({ type });
   },
@@ -115,7 +116,7 @@ test("a URL that is neither base64 data nor http is no block", () => {
 
 test("the transport of the docs page is that of the example page", () => {
   const page = readFileSync(new URL("../../../../docs/ai-sdk-ui.md", import.meta.url), "utf8");
-  const file = new URL("../../../../apps/examples/pages/chat/src/stoppable-transport.ts", import.meta.url);
-  const [, transport = ""] = readFileSync(file, "utf8").split('from "ai";\n\n');
+  const folder = new URL("../../../../apps/examples/pages/chat/src/", import.meta.url);
+  const [, transport = ""] = readFileSync(new URL("stoppable-transport.ts", folder), "utf8").split('from "ai";\n\n');
   expect(page).toContain(transport);
 });
