@@ -48,6 +48,7 @@ export function Chat({ id, token, initial, onSignOut, onSettled }: ChatProps): R
     clearError();
   }, [id, token, setMessages, clearError]);
   const failure = useFailure({ error, reload, resume: chat.resumeStream, onSignOut });
+  const canChange = !isAtWork && failure?.isLost !== true;
 
   const stop = (): void => {
     setIsStopping(true);
@@ -72,10 +73,11 @@ export function Chat({ id, token, initial, onSignOut, onSettled }: ChatProps): R
             key={message.id}
             message={message}
             isOpen={isAtWork && message === last}
-            canChange={!isAtWork}
+            isLast={message === last}
+            canChange={canChange}
             onApprove={(approval) => void chat.addToolApprovalResponse(approval)}
             onEdit={(text) => void chat.sendMessage({ text, messageId: message.id })}
-            onRegenerate={message === last && message.role === "assistant" ? () => void chat.regenerate() : undefined}
+            onRegenerate={failure === undefined ? () => void chat.regenerate() : undefined}
           />
         ))}
         {status === "submitted" && last?.role === "user" && <p className="thinking">Thinking…</p>}
@@ -92,6 +94,7 @@ export function Chat({ id, token, initial, onSignOut, onSettled }: ChatProps): R
       )}
       <Composer
         isAtWork={isAtWork}
+        isLost={failure?.isLost === true}
         isStopping={isStopping}
         hint={isWaiting ? "Answer the question above, or write a message to end it." : undefined}
         onSend={(text) => void chat.sendMessage({ text })}
@@ -101,25 +104,42 @@ export function Chat({ id, token, initial, onSignOut, onSettled }: ChatProps): R
   );
 }
 
-/** List that stays at its end while a message grows, unless the reader has scrolled up. */
+/** List that stays at its end while it grows or changes its size, unless the reader has scrolled up. */
 function MessageList({ isAtWork, children }: { readonly isAtWork: boolean; readonly children: ReactNode }): ReactNode {
   const list = useRef<HTMLDivElement>(null);
+  const column = useRef<HTMLDivElement>(null);
   const isAtEnd = useRef(true);
   useEffect(() => {
-    const element = list.current;
-    if (element !== null && isAtEnd.current) element.scrollTop = element.scrollHeight;
-  });
+    // A new message of the reader is always shown.
+    if (isAtWork) isAtEnd.current = true;
+  }, [isAtWork]);
+  useEffect(() => {
+    const { current } = list;
+    if (current === null || column.current === null) return;
+    const observer = new ResizeObserver(() => {
+      if (isAtEnd.current) current.scrollTop = current.scrollHeight;
+    });
+    observer.observe(current);
+    observer.observe(column.current);
+    return () => observer.disconnect();
+  }, []);
   return (
+    // The wheel and the keys of the reader move the list away from its end; its own growth does not.
     <div
       ref={list}
       className="messages"
       aria-live="polite"
       aria-busy={isAtWork}
+      onWheel={({ deltaY }) => {
+        if (deltaY < 0) isAtEnd.current = false;
+      }}
       onScroll={({ currentTarget: { scrollHeight, scrollTop, clientHeight } }) => {
-        isAtEnd.current = scrollHeight - scrollTop - clientHeight < 40;
+        if (scrollHeight - scrollTop - clientHeight < 40) isAtEnd.current = true;
       }}
     >
-      <div className="column">{children}</div>
+      <div ref={column} className="column">
+        {children}
+      </div>
     </div>
   );
 }
@@ -135,6 +155,8 @@ interface Failure {
   readonly text: string;
   /** True if another answer may help. */
   readonly canRetry: boolean;
+  /** True while the server cannot be reached. */
+  readonly isLost: boolean;
 }
 
 /** Shows a failure, and repairs what it can: a lost connection, a chat that another tab has changed, an ended right. */
@@ -150,13 +172,17 @@ function useFailure({ error, reload, resume, onSignOut }: FailureOptions): Failu
     if (problem?.status === 401) return onSignOut(true);
     if (problem?.status === 409) {
       // Another tab has answered, edited or regenerated: the server knows how the chat goes on.
-      setFailure({ text: "Another window has changed this chat.", canRetry: false });
-      reload().then(resume, (reason: unknown) => setFailure({ text: describe(reason), canRetry: false }));
+      setFailure({ text: "Another window has changed this chat.", canRetry: false, isLost: false });
+      reload().then(resume, (reason: unknown) =>
+        setFailure({ text: describe(reason), canRetry: false, isLost: false }),
+      );
       return;
     }
-    if (problem !== undefined) return setFailure({ text: problem.message, canRetry: problem.status >= 500 });
-    if (!isLostConnection(error)) return setFailure({ text: error.message, canRetry: true });
-    setFailure({ text: "The connection is lost. Connecting again…", canRetry: false });
+    if (problem !== undefined)
+      return setFailure({ text: problem.message, canRetry: problem.status >= 500, isLost: false });
+    if (!isLostConnection(error))
+      return setFailure({ text: describeRun(error.message), canRetry: true, isLost: false });
+    setFailure({ text: "The connection is lost. Connecting again…", canRetry: false, isLost: true });
     const delayMs = Math.min(8_000, 500 * 2 ** attempts.current);
     attempts.current += 1;
     const timer = window.setTimeout(() => {
@@ -176,6 +202,12 @@ function useFailure({ error, reload, resume, onSignOut }: FailureOptions): Failu
 
 function isLostConnection(error: Error): boolean {
   return error instanceof TypeError || error.name === "AbortError";
+}
+
+/** Sentence for the error of a run, which is its code and a title. */
+function describeRun(text: string): string {
+  const code = /^[a-z_]+(?=: )/.exec(text)?.[0];
+  return code === undefined ? text : `The assistant could not answer (${code}).`;
 }
 
 function describe(reason: unknown): string {

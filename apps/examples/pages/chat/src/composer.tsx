@@ -2,6 +2,8 @@ import { type FormEvent, type KeyboardEvent, type ReactNode, useState } from "re
 
 export interface ComposerProps {
   readonly isAtWork: boolean;
+  /** True while the server cannot be reached. */
+  readonly isLost: boolean;
   readonly isStopping: boolean;
   readonly hint: string | undefined;
   readonly onSend: (text: string) => void;
@@ -9,10 +11,10 @@ export interface ComposerProps {
 }
 
 /** Field for a message, with a button that sends it or stops the run. */
-export function Composer({ isAtWork, isStopping, hint, onSend, onStop }: ComposerProps): ReactNode {
+export function Composer({ isAtWork, isLost, isStopping, hint, onSend, onStop }: ComposerProps): ReactNode {
   const [text, setText] = useState("");
   const send = (): void => {
-    if (text.trim() === "" || isAtWork) return;
+    if (text.trim() === "" || isAtWork || isLost) return;
     onSend(text.trim());
     setText("");
   };
@@ -42,7 +44,7 @@ export function Composer({ isAtWork, isStopping, hint, onSend, onStop }: Compose
             {isStopping ? "Stopping…" : "Stop"}
           </button>
         ) : (
-          <button type="submit" className="primary" disabled={text.trim() === ""}>
+          <button type="submit" className="primary" disabled={text.trim() === "" || isLost}>
             Send
           </button>
         )}

@@ -4,6 +4,7 @@ import { ToolCard } from "./tool-card.tsx";
 
 export interface MessageProps {
   readonly message: UIMessage;
+  readonly isLast: boolean;
   /** True while the message grows. */
   readonly isOpen: boolean;
   /** True when the conversation may be changed. */
@@ -15,7 +16,7 @@ export interface MessageProps {
 
 /** Message of the user or of the assistant. */
 export function MessageView(props: MessageProps): ReactNode {
-  const { message, isOpen, canChange, onApprove, onRegenerate } = props;
+  const { message, isLast, isOpen, canChange, onApprove, onRegenerate } = props;
   if (message.role === "user") return <UserMessage {...props} />;
   const isEmpty = message.parts.every(({ type }) => type === "step-start");
   return (
@@ -42,11 +43,13 @@ export function MessageView(props: MessageProps): ReactNode {
               {part.filename ?? part.mediaType}
             </a>
           );
-        return isToolUIPart(part) ? <ToolCard key={key} part={part} onApprove={onApprove} /> : null;
+        return isToolUIPart(part) ? (
+          <ToolCard key={key} part={part} onApprove={isLast ? onApprove : undefined} />
+        ) : null;
       })}
       {isOpen && <span className="cursor" aria-hidden="true" />}
-      {isEmpty && !isOpen && <p className="note">Stopped before an answer.</p>}
-      {canChange && onRegenerate !== undefined && (
+      {isEmpty && !isOpen && <p className="note">No answer.</p>}
+      {canChange && isLast && onRegenerate !== undefined && (
         <button type="button" className="quiet" onClick={onRegenerate}>
           Regenerate
         </button>
@@ -71,6 +74,9 @@ function UserMessage({ message, canChange, onEdit }: MessageProps): ReactNode {
         <textarea
           aria-label="Edited message"
           rows={2}
+          // biome-ignore lint/a11y/noAutofocus: the reader has just asked to edit this text
+          autoFocus
+          onFocus={({ currentTarget }) => currentTarget.setSelectionRange(draft.length, draft.length)}
           value={draft}
           onChange={(event) => setDraft(event.target.value)}
         />

@@ -25,7 +25,7 @@ export function SignIn({
           value={token}
           onChange={(event) => setToken(event.target.value)}
         />
-        {isRefused && <p role="alert">The server does not accept this token.</p>}
+        {isRefused && <p role="alert">This token is not accepted.</p>}
         <button type="submit" className="primary">
           Sign in
         </button>

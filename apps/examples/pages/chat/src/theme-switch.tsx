@@ -22,7 +22,7 @@ export function ThemeSwitch(): ReactNode {
       value={theme}
       onChange={(event) => setTheme(themes.find((known) => known === event.target.value) ?? "system")}
     >
-      <option value="system">System theme</option>
+      <option value="system">System</option>
       <option value="light">Light</option>
       <option value="dark">Dark</option>
     </select>

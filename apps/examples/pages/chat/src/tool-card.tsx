@@ -3,7 +3,8 @@ import { type ReactNode, useState } from "react";
 
 export interface ToolCardProps {
   readonly part: ToolUIPart | DynamicToolUIPart;
-  readonly onApprove: (approval: { id: string; approved: boolean; reason?: string }) => void;
+  /** Undefined for a call that waits no longer: a later message has ended its run. */
+  readonly onApprove: ((approval: { id: string; approved: boolean; reason?: string }) => void) | undefined;
 }
 
 const stateTexts = {
@@ -19,14 +20,15 @@ const stateTexts = {
 /** Tool call with its arguments, its state, and the question that it waits for. */
 export function ToolCard({ part, onApprove }: ToolCardProps): ReactNode {
   const { state } = part;
+  const isOver = state === "approval-requested" && onApprove === undefined;
   return (
-    <section className={`tool ${state}`} aria-label={`Tool ${getToolName(part)}`}>
+    <section className={`tool ${isOver ? "over" : state}`} aria-label={`Tool ${getToolName(part)}`}>
       <header>
         <span className="tool-name">{getToolName(part)}</span>
-        <span className="tool-state">{stateTexts[state]}</span>
+        <span className="tool-state">{isOver ? "Not answered" : stateTexts[state]}</span>
       </header>
       <Arguments input={part.input} />
-      {state === "approval-requested" && (
+      {state === "approval-requested" && onApprove !== undefined && (
         <Approval id={part.approval.id} reason={part.approval.requestReason} onApprove={onApprove} />
       )}
       {state === "output-available" && <p className="tool-output">{formatValue(part.output)}</p>}
@@ -59,7 +61,7 @@ function Approval({
 }: {
   readonly id: string;
   readonly reason: string | undefined;
-  readonly onApprove: ToolCardProps["onApprove"];
+  readonly onApprove: NonNullable<ToolCardProps["onApprove"]>;
 }): ReactNode {
   const [why, setWhy] = useState("");
   return (

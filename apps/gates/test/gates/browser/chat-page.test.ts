@@ -112,7 +112,7 @@ test("a wrong token is refused on the page, and a right one opens the chat", asy
   await clickButton(page, "Sign out");
   await page.type("#token", "a-token-of-nobody-at-all");
   await page.click("button[type=submit]");
-  await waitForText(page, "The server does not accept this token.");
+  await waitForText(page, "This token is not accepted.");
   await page.screenshot({ path: join(screens, "sign-in-refused.png") });
   await page.type("#token", tokens.ann);
   await page.click("button[type=submit]");
@@ -130,6 +130,9 @@ test("the page shows text and tools at all sizes in both themes, without a sidew
   await waitForText(page, "You wrote");
   await send(page, "Please pay Ada again.");
   await waitForText(page, "Needs your approval");
+  // The first question was ended by the message after it, and can no longer be answered.
+  expect(await page.evaluate(`document.querySelectorAll(".approval").length`)).toBe(1);
+  expect(await read(page)).toContain("Not answered");
   for (const theme of ["light", "dark"]) {
     await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: theme }]);
     for (const [width, height] of [
@@ -254,6 +257,7 @@ test("a user of another tenant sees nothing of a chat with the same id", async (
   expect(await read(other, ".chats")).toBe("");
   await send(other, "A secret of Bob.");
   await waitForText(other, "You wrote: A secret of Bob.");
+  await page.bringToFront();
   await page.reload();
   await waitForText(page, "You wrote: A secret of Ann.");
   expect(await read(page)).not.toContain("Bob");
