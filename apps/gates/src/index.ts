@@ -21,6 +21,8 @@
  * npm run gates -- terminals   a worker, a watcher and a desk on one file: watched words, a cancel, a kill
  * npm run gates -- packs     the packed packages in an empty project, and all programs of the docs with them; needs the
  *                            package registry
+ * npm run gates -- deploy    the steps of docs/deploy.md: fresh folder, empty environment, another user, read-only code;
+ *                            needs the package registry
  * npm run gates -- vitests   the packed test kit in the latest vitest 4 and 5; needs the package registry
  * npm run gates -- clients   unmodified clients of other projects against a server in another process; needs the
  *                            package registry
@@ -102,6 +104,7 @@ const gates: Readonly<Record<string, () => Promise<boolean>>> = {
   terminals: () => runGateTests("terminals"),
   clients: () => runGateTests("clients"),
   packs: () => runGateTests("packs"),
+  deploy: () => runGateTests("deploy"),
   vitests: runVitests,
   whole: runFullTests,
   ci: async () => {

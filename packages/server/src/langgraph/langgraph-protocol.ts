@@ -10,6 +10,7 @@ import { createStateRoutes } from "./routes/state-routes.ts";
 import { createStatelessRoutes } from "./routes/stateless-routes.ts";
 import { createStoreRoutes } from "./routes/store-routes.ts";
 import { createThreadRoutes } from "./routes/thread-routes.ts";
+import { createV2Routes } from "./v2/v2-routes.ts";
 
 const optionNames = listOptionNames<LangGraphOptions>({ prefix: true, hitl: true, longTerm: true });
 
@@ -40,6 +41,7 @@ export function langgraph(options: LangGraphOptions = {}): Protocol {
       ...createRunRoutes(settings),
       ...createStatelessRoutes(settings),
       ...createStoreRoutes(longTerm),
+      ...createV2Routes(settings),
       ...refusedRoutes,
     ],
     formatProblem: formatLangGraphProblem,

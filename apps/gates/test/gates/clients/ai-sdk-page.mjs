@@ -57,9 +57,9 @@ let root;
 let watchers = new Set();
 const texts = new Set();
 
-function App({ id, initial, resume, automatic }) {
+function App({ id, graph, initial, resume, automatic }) {
   const [transport] = React.useState(
-    () => new DefaultChatTransport({ api: `${url}/ui/chat`, headers, fetch: countingFetch }),
+    () => new DefaultChatTransport({ api: `${url}/ui/${graph}`, headers, fetch: countingFetch }),
   );
   const automatics = {
     approvals: ai.lastAssistantMessageIsCompleteWithApprovalResponses,
@@ -117,8 +117,8 @@ function waitUntil({ status, text, state, timeoutMs = 30_000 }) {
   });
 }
 
-async function getMessages(id) {
-  const response = await fetch(`${url}/ui/chat/${id}/messages`, { headers });
+async function getMessages(id, graph = "chat") {
+  const response = await fetch(`${url}/ui/${graph}/${id}/messages`, { headers });
   return response.ok ? await response.json() : [];
 }
 
@@ -137,15 +137,15 @@ async function getStreams() {
 }
 
 const commands = {
-  open: async ({ id, resume = false, automatic, load: isLoaded = false }) => {
+  open: async ({ id, graph = "chat", resume = false, automatic, load: isLoaded = false }) => {
     root?.unmount();
     document.getElementById("root").replaceWith(Object.assign(document.createElement("div"), { id: "root" }));
     root = createRoot(document.getElementById("root"));
-    const initial = isLoaded ? await getMessages(id) : [];
+    const initial = isLoaded ? await getMessages(id, graph) : [];
     texts.clear();
     await new Promise((resolve) => {
       watchers.add(resolve);
-      root.render(React.createElement(App, { key: `${id} ${Math.random()}`, id, initial, resume, automatic }));
+      root.render(React.createElement(App, { key: `${id} ${Math.random()}`, id, graph, initial, resume, automatic }));
     });
     watchers = new Set();
     return getState();
@@ -162,7 +162,7 @@ const commands = {
   texts: () => [...texts],
   requests: () => requests,
   streams: getStreams,
-  messages: ({ id }) => getMessages(id),
+  messages: ({ id, graph }) => getMessages(id, graph),
   call: async ({ method, path, body }) => {
     const response = await fetch(`${url}${path}`, {
       method,

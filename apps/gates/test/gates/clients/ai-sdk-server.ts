@@ -5,18 +5,25 @@ import { serve } from "@statewright/server";
 import { uiStream } from "@statewright/server/ai-sdk";
 import { call, failWith, type ScriptedReply, say, scriptedModel } from "@statewright/testing";
 import {
+  agentTool,
+  channel,
   createAgent,
+  defineGraph,
+  defineState,
   defineTool,
+  END,
   engine,
   getMessageText,
   type Model,
   type ModelCallOptions,
   type ModelReply,
   type ModelRequest,
+  START,
   sqliteStore,
 } from "statewright";
 import { confirmTools } from "statewright/middleware";
 import * as z from "zod";
+import { recordTapes } from "./record-tapes.ts";
 
 const [file = "", token = "", port = "0"] = process.argv.slice(2);
 const store = sqliteStore(file);
@@ -58,6 +65,7 @@ function reply({ messages }: ModelRequest): ScriptedReply {
       .slice(1)
       .map((to) => call("pay", { to }));
   if (text.startsWith("look")) return [say("I look."), call("look", { at: text.slice(5) })];
+  if (text.startsWith("both")) return [call("look", { at: "sea" }), call("look", { at: "sky" })];
   if (text.startsWith("color")) return call("pick_color", { question: "Which color?" });
   if (text.startsWith("retract") && failures++ === 0)
     return failWith(Object.assign(new Error("overloaded"), { status: 529 }), {
@@ -109,8 +117,35 @@ const chat = createAgent({
   retry: { attempts: 2, initialMs: 1 },
 });
 
-const host = engine({ store, graphs: [chat] });
+const helper = createAgent({
+  name: "helper",
+  model: scriptedModel(({ messages }) =>
+    messages.at(-1)?.role === "tool" ? say("I have looked.") : call("look", { at: "sea" }),
+  ),
+  tools: [look],
+});
+
+const boss = createAgent({
+  name: "boss",
+  model: scriptedModel(({ messages }) =>
+    messages.at(-1)?.role === "tool" ? say("It is done.") : call("helper", { task: "look" }),
+  ),
+  tools: [agentTool(helper, { description: "Delegates a task to the helper." })],
+  store,
+});
+
+const trip = defineGraph({
+  name: "trip",
+  state: defineState({ messages: channel.messages(), city: z.string().default("") }),
+  interrupts: { which_city: z.object({ city: z.string() }) },
+})
+  .nodes({
+    ask: async (_state, { interrupt }) => await interrupt("which_city", { payload: { cities: ["Oslo", "Rome"] } }),
+  })
+  .edges({ [START]: "ask", ask: END });
+
+const host = engine({ store, graphs: [chat, boss, trip] });
 await host.start();
-const server = serve({ engine: host, access: { token }, protocols: [uiStream({ state: [] })] });
+const server = serve({ engine: host, access: { token }, protocols: [recordTapes(uiStream(), `${file}.tapes`)] });
 const { url } = await server.listen({ port: Number(port) });
 console.log(url);

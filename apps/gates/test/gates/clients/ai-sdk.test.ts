@@ -9,6 +9,7 @@ import { fileURLToPath } from "node:url";
 import { beforeAll, expect, onTestFinished, test } from "vitest";
 import * as z from "zod";
 import { installClients } from "../../../src/clients/install-clients.ts";
+import { writeGolden } from "./write-golden.ts";
 
 const token = "a-token-of-the-gate-0123456789";
 const words = Array.from({ length: 60 }, (_, index) => `w${index} `).join("");
@@ -127,6 +128,12 @@ async function checkPage(page: Page): Promise<void> {
   expect(stored.map(({ id, role }) => [id, role])).toEqual(shown.messages.map(({ id, role }) => [id, role]));
 }
 
+/** Writes the golden file of a scenario that the page has passed. */
+async function keepGolden(name: string, { file, page }: { readonly file: string; readonly page: Page }): Promise<void> {
+  const { streams } = seenStreams.parse(await page.command("streams"));
+  writeGolden(name, `${file}.tapes`, streams);
+}
+
 /** Part of a tool in the last message. */
 function findTool({ messages }: ShownPage, tool: string): Readonly<Record<string, unknown>> {
   const found = messages.at(-1)?.parts.findLast(({ type }) => type === `tool-${tool}`);
@@ -139,7 +146,7 @@ function getApprovalId(part: Readonly<Record<string, unknown>>): string {
 }
 
 test("useChat shows text and tools of a run, and a reload shows the same [V64]", async () => {
-  const { page } = await openChat();
+  const { file, page } = await openChat();
   await page.open({});
   await page.command("send", { text: "look at the sea" });
   const shown = await page.until({ status: "ready", text: "done" });
@@ -156,10 +163,11 @@ test("useChat shows text and tools of a run, and a reload shows the same [V64]",
   expect(read.parts).toEqual(shown.messages.at(-1)?.parts);
   const reloaded = await page.open({ load: true, resume: true });
   expect(reloaded.messages.at(-1)?.parts).toEqual(shown.messages.at(-1)?.parts);
+  await keepGolden("tool", { file, page });
 });
 
 test("useChat approves a call and denies another, and sends the answers by itself [V64]", async () => {
-  const { page } = await openChat();
+  const { file, page } = await openChat();
   await page.open({ automatic: "approvals" });
   await page.command("send", { text: "pay Ada Bob" });
   const asked = await page.until({ status: "ready", state: "approval-requested" });
@@ -178,10 +186,11 @@ test("useChat approves a call and denies another, and sends the answers by itsel
   ]);
   expect(await page.countPosts()).toBe(2);
   await checkPage(page);
+  await keepGolden("two-interrupts", { file, page });
 });
 
 test("useChat runs a client tool, and sends its output by itself [V64]", async () => {
-  const { page } = await openChat();
+  const { file, page } = await openChat();
   await page.open({ automatic: "tools" });
   await page.command("send", { text: "color please" });
   const asked = await page.until({ status: "ready", state: "input-available" });
@@ -192,10 +201,11 @@ test("useChat runs a client tool, and sends its output by itself [V64]", async (
   expect(findTool(done, "pick_color")).toMatchObject({ state: "output-available", output: { color: "red" } });
   expect(await page.countPosts()).toBe(2);
   await checkPage(page);
+  await keepGolden("client-tool", { file, page });
 });
 
 test("useChat regenerates an answer and edits a message [V64]", async () => {
-  const { page } = await openChat();
+  const { file, page } = await openChat();
   await page.open({});
   await page.command("send", { text: "one" });
   await page.until({ status: "ready", text: "You said one." });
@@ -211,6 +221,7 @@ test("useChat regenerates an answer and edits a message [V64]", async () => {
   const edited = await page.until({ status: "ready", text: "You said three." });
   expect(edited.messages.map(({ role }) => role)).toEqual(["user", "assistant"]);
   await checkPage(page);
+  await keepGolden("fork", { file, page });
 });
 
 test("a reload in the middle of an answer shows each word once [V64]", async () => {
@@ -232,7 +243,7 @@ test("a reload in the middle of an answer shows each word once [V64]", async () 
 });
 
 test("closing the page ends no run, and the stop route ends it [V31, V60, V64]", async () => {
-  const { page, server } = await openChat();
+  const { file, page, server } = await openChat();
   await page.open({});
   await page.command("send", { text: "long" });
   server.say(5);
@@ -247,10 +258,11 @@ test("closing the page ends no run, and the stop route ends it [V31, V60, V64]",
   const ended = await page.until({ status: "ready" });
   expect(ended.text).not.toContain("w59");
   expect(await page.command("call", { method: "GET", path: "/ui/chat/t1/stream" })).toMatchObject({ status: 204 });
+  await keepGolden("cancel", { file, page });
 });
 
 test("useChat shows exactly the second text of a model that has failed in the middle of the first [V32, V64]", async () => {
-  const { page } = await openChat();
+  const { file, page } = await openChat();
   await page.open({});
   await page.command("send", { text: "retract" });
   const done = await page.until({ status: "ready", text: "You said retract." });
@@ -259,19 +271,21 @@ test("useChat shows exactly the second text of a model that has failed in the mi
     { type: "text", text: "You said retract." },
   ]);
   await checkPage(page);
+  await keepGolden("retraction", { file, page });
 });
 
 test("useChat shows the code of a failed run, and nothing of its message [V64]", async () => {
-  const { page } = await openChat();
+  const { file, page } = await openChat();
   await page.open({});
   await page.command("send", { text: "fail" });
   const failed = await page.until({ status: "error" });
   expect(failed.error).toMatch(/^\w+_failed: /);
   expect(failed.error).not.toContain("sk-123");
+  await keepGolden("failure", { file, page });
 });
 
 test("a killed server in the middle of an answer costs the page nothing after it has resumed [V64]", async () => {
-  const { file, server, page } = await openChat();
+  const { file, page, server } = await openChat();
   const port = Number(new URL(server.url).port);
   await page.open({});
   await page.command("send", { text: "long" });
@@ -286,6 +300,7 @@ test("a killed server in the middle of an answer costs the page nothing after it
   expect(done.text).toBe(words);
   expect(done.messages).toHaveLength(2);
   await checkPage(page);
+  await keepGolden("crash", { file, page });
 });
 
 test("an answer from another tab makes a page with automatic sending post at most twice [V59]", async () => {
@@ -302,4 +317,48 @@ test("an answer from another tab makes a page with automatic sending post at mos
   await page.command("approve", { id, approved: true });
   await page.until({ status: "error" });
   expect((await page.countPosts()) - before).toBeLessThanOrEqual(2);
+});
+
+test("useChat answers another interrupt as the output of a tool [V64]", async () => {
+  const { file, page } = await openChat();
+  await page.open({ graph: "trip", automatic: "tools" });
+  await page.command("send", { text: "plan" });
+  const asked = await page.until({ status: "ready", state: "input-available" });
+  const part = findTool(asked, "which_city");
+  expect(part).toMatchObject({ input: { cities: ["Oslo", "Rome"] }, toolMetadata: { interrupt: "which_city" } });
+  await page.command("output", { tool: "which_city", toolCallId: part["toolCallId"], output: { city: "Rome" } });
+  await page.until({ status: "ready", state: "output-available" });
+  await page.command("validate", {});
+  const stored = z.array(shownMessage).parse(await page.command("messages", { id: "t1", graph: "trip" }));
+  expect(stored.at(-1)?.parts).toMatchObject([
+    { type: "step-start" },
+    { type: "tool-which_city", state: "output-available", output: { city: "Rome" } },
+    { type: "step-start" },
+  ]);
+  expect(await page.countPosts()).toBe(2);
+  await keepGolden("other-interrupt", { file, page });
+});
+
+test("useChat shows an agent with a sub-agent, and calls in parallel [V64]", async () => {
+  const boss = await openChat();
+  await boss.page.open({ graph: "boss" });
+  await boss.page.command("send", { text: "go" });
+  const delegated = await boss.page.until({ status: "ready", text: "It is done." });
+  expect(delegated.messages.at(-1)?.parts).toMatchObject([
+    { type: "step-start" },
+    { type: "tool-helper", state: "output-available", output: "I have looked." },
+    { type: "step-start" },
+    { type: "text", text: "It is done." },
+  ]);
+  await keepGolden("sub-agent", boss);
+  const { file, page } = await openChat();
+  await page.open({});
+  await page.command("send", { text: "both" });
+  const both = await page.until({ status: "ready", text: "done" });
+  expect(both.messages.at(-1)?.parts.filter(({ state }) => state === "output-available")).toHaveLength(2);
+  await checkPage(page);
+  await keepGolden("parallel-tools", { file, page });
+  await page.open({ id: "t2" });
+  await page.command("send", { text: "hello" });
+  await page.until({ status: "ready", text: "You said hello." });
 });

@@ -1,0 +1,150 @@
+/** Streams a thread to a client of the streaming events protocol: its past, what is open, and what comes. */
+import { isStatewrightError, type RunEvent } from "@statewright/core";
+import type { SseLine } from "../../http/route.ts";
+import type { CallerService, StateView, ThreadFrame } from "../../service/caller-service.ts";
+import { applyChanges } from "../legacy/map-legacy-event.ts";
+import { mapV2Event } from "./map-v2-event.ts";
+import { ReplayBuffer } from "./replay-buffer.ts";
+import { isSubscribed, type Subscription } from "./subscription.ts";
+import { type FramePlace, getEventSeq, numberFrames, toSseFrame } from "./v2-frame.ts";
+import { createV2Memory, getV2Graph, type V2Graph, type V2Memory } from "./v2-memory.ts";
+
+/** A thread, and what a client wants to read of it. */
+export interface ThreadEventStream {
+  readonly service: CallerService;
+  readonly thread: string;
+  readonly subscription: Subscription;
+  readonly hitl: boolean;
+  readonly signal: AbortSignal;
+  /** Most frames of the past. Default 10,000. */
+  readonly maxReplayedFrames?: number;
+}
+
+/** Opens the events of a thread for a subscription: from the start, or from the durable event of `since`. */
+export async function openThreadEvents({
+  service,
+  thread,
+  subscription,
+  signal,
+}: ThreadEventStream): Promise<AsyncIterable<ThreadFrame>> {
+  const since = subscription.since ?? 0;
+  // The frames of the durable event of `since` were perhaps sent in part: that event is read again.
+  const after = Math.max(0, getEventSeq(since) - 1);
+  return await service.streamEvents(thread, { after, signal });
+}
+
+/** Yields the frames that a client has subscribed to, until the thread is deleted or the signal fires. */
+export async function* streamThreadEvents(
+  stream: ThreadEventStream,
+  events: AsyncIterable<ThreadFrame>,
+): AsyncGenerator<SseLine, undefined, undefined> {
+  const reader = new V2Reader(stream);
+  const { status } = await stream.service.getThread(stream.thread);
+  // A thread without runs has no past, and no snapshot that ends it.
+  let replay = status === undefined ? undefined : new ReplayBuffer(stream.maxReplayedFrames);
+  for await (const event of events) {
+    if (event.type === "thread.deleted") break;
+    const lines = await reader.read(event);
+    if (replay === undefined) {
+      yield* lines.map(({ line }) => line);
+      continue;
+    }
+    if (event.type === "step.committed" && event.within === undefined) replay.startCheckpoint();
+    for (const line of lines) replay.push(line);
+    if (event.type !== "snapshot") continue;
+    yield* replay.read({ isAtWork: reader.isAtWork });
+    replay = undefined;
+  }
+  if (replay !== undefined) yield* replay.read({ isAtWork: reader.isAtWork });
+  return undefined;
+}
+
+interface ReadLine {
+  readonly line: SseLine;
+  readonly isRoot: boolean;
+  readonly isRunning: boolean;
+}
+
+/** Reads events for one client: loads states that events do not tell, maps, numbers and selects. */
+export class V2Reader {
+  readonly memory: V2Memory;
+  readonly #stream: ThreadEventStream;
+  readonly #place: FramePlace = { seq: 0, position: -1 };
+
+  constructor(stream: ThreadEventStream) {
+    this.#stream = stream;
+    this.memory = createV2Memory(stream);
+  }
+
+  /** True while a run of the thread goes on. */
+  get isAtWork(): boolean {
+    return [...this.memory.runs.values()].some(({ status }) => status === "running");
+  }
+
+  async read(event: RunEvent): Promise<readonly ReadLine[]> {
+    if (event.type === "events.dropped" || event.type === "events.pruned")
+      return [{ line: { comment: event.type }, isRoot: true, isRunning: false }];
+    await this.#prepareState(event);
+    const { subscription } = this.#stream;
+    return numberFrames(mapV2Event(event, this.memory), event.seq, this.#place)
+      .filter(
+        (frame) =>
+          isSubscribed(subscription, frame) && (frame.id !== undefined || frame.seq > (subscription.since ?? 0)),
+      )
+      .map((frame) => ({
+        line: toSseFrame(frame),
+        isRoot: frame.namespace.length === 0,
+        isRunning: frame.run !== undefined && event.type === "run.started",
+      }));
+  }
+
+  /** Loads the state before a checkpoint, or at the checkpoint, where earlier events have not told it. */
+  async #prepareState(event: RunEvent): Promise<void> {
+    if (event.type !== "step.committed") return await this.#prepareWork(event);
+    const graph = getV2Graph(this.memory, event);
+    const { checkpoint, parent, within } = event;
+    if (checkpoint === undefined) return;
+    const nesting = within === undefined ? {} : { nesting: within };
+    if (parent !== undefined && graph.checkpoint !== parent)
+      setState(graph, await this.#findState({ at: parent, ...nesting }));
+    if (graph.values !== undefined && !canApply(graph.values, event))
+      setState(graph, await this.#findState({ at: checkpoint, ...nesting }));
+  }
+
+  /** A stream that begins in the middle of a run has not read the state that a retraction shows again. */
+  async #prepareWork(event: RunEvent): Promise<void> {
+    if (event.within !== undefined || event.type !== "message.retracted") return;
+    const graph = getV2Graph(this.memory, event);
+    if (graph.values === undefined) setState(graph, await this.#findState({ branch: event.branch }));
+  }
+
+  /** Reads a state; undefined before the first checkpoint, and for a checkpoint that retention has removed. */
+  async #findState(place: Parameters<CallerService["getState"]>[1]): Promise<StateView | undefined> {
+    const { service, thread } = this.#stream;
+    try {
+      return await service.getState(thread, place);
+    } catch (error) {
+      if (isStatewrightError(error, "unknown_checkpoint")) return undefined;
+      throw error;
+    }
+  }
+}
+
+function setState(graph: V2Graph, state: StateView | undefined): void {
+  graph.values = state?.values;
+  graph.checkpoint = state?.checkpoint;
+}
+
+/** A state as JSON may lack what a change names, such as the keys of a map: such a state is read anew. */
+function canApply(
+  values: Readonly<Record<string, unknown>>,
+  { changes }: Extract<RunEvent, { readonly type: "step.committed" }>,
+): boolean {
+  try {
+    applyChanges(values, changes);
+    return true;
+  } catch (error) {
+    if (isStatewrightError(error)) return false;
+    throw error;
+  }
+}
