@@ -13,6 +13,11 @@ export interface LegacyEvent {
   readonly data: unknown;
   /** What was sent of the open messages after this event; absent for an event without text. */
   readonly positions?: readonly string[];
+  /**
+   * True for text that a commit completes: it belongs behind the durable event before the commit, because how much is
+   * left to send depends on the reader.
+   */
+  readonly isBeforeCommit?: true;
   /** True for the last event of a run, in the current attempt. */
   readonly isEnd?: true;
 }

@@ -1,4 +1,5 @@
 /** What the mapper of the legacy stream remembers between events. */
+import type { LegacyEvent } from "./legacy-event.ts";
 import { createOpenMessage, type OpenMessage, toMessageKey, toPosition } from "./open-message.ts";
 
 /** Names of a run, for the metadata of its events. */
@@ -114,6 +115,13 @@ export function getOpenMessage(memory: LegacyMemory, graph: GraphMemory, id: str
   const created = createOpenMessage(key, graph.firstAttempt);
   graph.messages.set(key, created);
   return created;
+}
+
+/** Counts a wire event: `n` begins anew after each durable event. */
+export function countEvent(memory: LegacyMemory, seq: number, { isBeforeCommit }: LegacyEvent): void {
+  const isFirst = seq > memory.seq && isBeforeCommit !== true;
+  if (isFirst) memory.seq = seq;
+  memory.n = isFirst ? 0 : memory.n + 1;
 }
 
 /** Lists what was sent of the messages that are open in all graphs, as parts of an event id. */

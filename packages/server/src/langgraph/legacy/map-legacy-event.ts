@@ -223,7 +223,8 @@ function mapCommit(event: EventOf<"step.committed">, memory: LegacyMemory): read
   graph.streamedIds.clear();
   graph.firstAttempt = 1;
   return [
-    ...unstreamed,
+    ...unstreamed.filter(({ isBeforeCommit }) => isBeforeCommit === true),
+    ...unstreamed.filter(({ isBeforeCommit }) => isBeforeCommit !== true),
     ...results,
     ...(event.source === "step" ? [createUpdates(graph, event.nodes, changes)] : []),
     ...toValuesEvents(graph),
@@ -288,13 +289,18 @@ function mapUnstreamedMessages(
   const metadata = createMetadata(memory, { ...graph, step: graph.step - 1 }, node);
   return written.filter(isMessage).flatMap((message): readonly LegacyEvent[] => {
     if (message.role === "user" || streamedIds.has(message.id)) return [];
-    if (message.role === "assistant") return mapCompletedMessage({ ...pickPlace(event), message, node }, memory);
+    if (message.role === "assistant")
+      return mapCompletedMessage({ ...pickPlace(event), message, node }, memory).map(markBeforeCommit);
     const wire = toWireMessage(message);
     return [
       { event: "messages", mode: "messages-tuple", namespace, data: [wire, metadata] },
       { event: "messages/complete", mode: "messages", namespace, data: [wire] },
     ];
   });
+}
+
+function markBeforeCommit(event: LegacyEvent): LegacyEvent {
+  return { ...event, isBeforeCommit: true };
 }
 
 function pickPlace({ within, withinId }: EventPlace): EventPlace {

@@ -54,19 +54,21 @@ export function mapCompletedMessage(
 ): readonly LegacyEvent[] {
   const { message } = event;
   const streamed = findStreamed(memory, event, message.id, event.node);
+  streamed.graph.streamedIds.add(message.id);
+  if (streamed.message.isComplete) return [];
   const calls = listToolCalls(message).map(({ id, name, args }) => ({
     callId: id,
     tool: name,
     argsText: JSON.stringify(args),
   }));
-  const unsent = calls.filter(({ callId }) => !streamed.message.calls.has(callId));
+  const restart = restoreCalls(streamed.message, calls) ? [] : restartMessage(streamed.graph, streamed.message);
+  const unsent = calls.filter(({ callId }) => !((streamed.message.calls.get(callId) ?? 0) > 0));
   const events = [
+    ...restart,
     ...continueMessage(streamed, joinText(message), joinReasoning(message)),
     ...unsent.flatMap((call) => addCall(streamed, call)),
     ...endMessage(streamed, message),
   ];
-  streamed.message.isComplete = true;
-  streamed.graph.streamedIds.add(message.id);
   return events;
 }
 
@@ -80,6 +82,7 @@ function joinReasoning({ content }: AssistantMessage): string {
 
 function endMessage(streamed: Streamed, message: AssistantMessage): readonly LegacyEvent[] {
   const { graph } = streamed;
+  streamed.message.isComplete = true;
   const usage = message.usage === undefined ? {} : { usage_metadata: toUsageMetadata(message.usage) };
   const chunk = createChunk(streamed, "", { response_metadata: toResponseMetadata(message), ...usage });
   const whole = { ...toWireMessage(message), id: chunk[0]["id"] };
@@ -143,12 +146,17 @@ function continueMessage(streamed: Streamed, text: string, reasoning: string): r
 
 type CallArgs = OpenWork["messages"][number]["calls"][number];
 
-/** Names the calls of a restored message: an event id holds only the lengths of their arguments. */
-function restoreCalls(message: OpenMessage, calls: readonly CallArgs[]): void {
-  calls.slice(0, message.restoredCalls.length).forEach(({ callId }, index) => {
-    message.calls.set(callId, message.restoredCalls[index] ?? 0);
-  });
+/**
+ * Names the calls of a restored message: an event id holds only the lengths of their arguments. Returns false if a
+ * client has a part of the arguments of complete calls: the model may have written them in another form.
+ */
+function restoreCalls(message: OpenMessage, calls: readonly CallArgs[]): boolean {
+  const lengths = message.restoredCalls;
   message.restoredCalls = [];
+  calls.slice(0, lengths.length).forEach(({ callId }, index) => {
+    message.calls.set(callId, lengths[index] ?? 0);
+  });
+  return lengths.every((length, index) => length === 0 || length === calls[index]?.argsText.length);
 }
 
 function continueCall(streamed: Streamed, { callId, tool, argsText }: CallArgs): readonly LegacyEvent[] {

@@ -6,6 +6,7 @@ import type { StreamMode } from "../stream-modes.ts";
 import { toWireRunStatus } from "../wire-status.ts";
 import { formatEventId, type LegacyEvent, type StreamPlace } from "./legacy-event.ts";
 import {
+  countEvent,
   createLegacyMemory,
   type GraphMemory,
   getGraphMemory,
@@ -92,22 +93,28 @@ interface SelectedLine {
 /** Maps an event, numbers its wire events, and selects those that the client wants and has not read. */
 function selectEvents(stream: RunStream, memory: LegacyMemory, event: RunEvent): readonly SelectedLine[] {
   const { place } = stream;
-  if (event.seq > memory.seq) Object.assign(memory, { seq: event.seq, n: -1 });
   const before = listPositions(memory);
   const mapped = mapLegacyEvent(event, memory);
   const after = listPositions(memory);
-  let positions = event.type === "step.committed" ? after : before;
+  const isCommit = event.type === "step.committed";
+  let positions = before;
   return mapped.flatMap((wire, index) => {
-    memory.n += 1;
-    positions = index === mapped.length - 1 ? after : (wire.positions ?? positions);
-    const wasRead = place !== undefined && isDurableOf(event, place.seq) && memory.n <= place.n;
+    countEvent(memory, event.seq, wire);
+    const isAfter = index === mapped.length - 1 || (isCommit && wire.isBeforeCommit !== true);
+    positions = isAfter ? after : (wire.positions ?? positions);
+    const wasRead = place !== undefined && isRead(memory, place, isDurableOf(event, place.seq));
     if (place !== undefined && memory.seq === place.seq && !wasRead) memory.n = Math.max(memory.n, place.n + 1);
     const isLeftOut = wasRead || !isSelected(stream, wire);
     return isLeftOut ? [] : [{ line: toLine(memory, wire, positions), isEnd: wire.isEnd === true }];
   });
 }
 
-/** True for the durable event of the place: its wire events come in the same order again, unlike those of transient events. */
+/** Wire events of the durable event of the place have the same numbers again, unlike those of transient events. */
+function isRead({ seq, n }: LegacyMemory, place: StreamPlace, isDurable: boolean): boolean {
+  return seq < place.seq || (isDurable && seq === place.seq && n <= place.n);
+}
+
+/** True for the durable event of the place, and false for a transient event after it. */
 function isDurableOf(event: RunEvent, seq: number): boolean {
   return event.seq === seq && (event.type === "step.committed" || event.type.startsWith("run."));
 }

@@ -1,6 +1,6 @@
 /** Routes about runs: start, stream, wait, join, cancel and list. */
 import * as z from "zod";
-import type { Route, RouteCall } from "../../http/route.ts";
+import type { Route, RouteCall, SseLine } from "../../http/route.ts";
 import type { CallerService, RunView, StartedRun } from "../../service/caller-service.ts";
 import { toAssistantId } from "../assistants.ts";
 import { createInputProblem, createRefusal } from "../create-problem.ts";
@@ -81,6 +81,8 @@ export interface StreamSelection {
   readonly place: StreamPlace | undefined;
   readonly modes: readonly StreamMode[];
   readonly subgraphs: boolean;
+  /** Called when the stream has ended, or its reader has left. */
+  readonly onEnd?: () => Promise<void>;
 }
 
 /**
@@ -90,20 +92,24 @@ export interface StreamSelection {
 export async function respondWithStream(
   { service, stream }: Pick<RouteCall, "service" | "stream">,
   { hitl }: LangGraphSettings,
-  { run, modes, subgraphs, ...place }: StreamSelection,
+  { run, modes, subgraphs, onEnd, ...place }: StreamSelection,
 ): Promise<Response> {
   const assistant = await toAssistantId(run.graph);
   const selected = new Set(modes);
-  return stream(
-    (signal) => streamRun({ service, run, assistant, ...place, modes: selected, subgraphs, hitl, signal }),
-    {
-      headers: {
-        "content-location": toRunPath(run),
-        location: `${toRunPath(run)}/stream?${toQuery(modes, subgraphs)}`,
-      },
-      formatFailure: ({ code, title }) => [{ event: "error", data: { error: code, message: title } }],
+  async function* readRun(signal: AbortSignal): AsyncGenerator<SseLine> {
+    try {
+      yield* streamRun({ service, run, assistant, ...place, modes: selected, subgraphs, hitl, signal });
+    } finally {
+      await onEnd?.();
+    }
+  }
+  return stream(readRun, {
+    headers: {
+      "content-location": toRunPath(run),
+      location: `${toRunPath(run)}/stream?${toQuery(modes, subgraphs)}`,
     },
-  );
+    formatFailure: ({ code, title }) => [{ event: "error", data: { error: code, message: title } }],
+  });
 }
 
 function toQuery(modes: readonly StreamMode[], subgraphs: boolean): string {
