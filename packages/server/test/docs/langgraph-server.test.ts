@@ -30,8 +30,7 @@ test("the program of the page serves a run to a LangGraph client", async () => {
       headers: { "content-type": "application/json", "x-api-key": token },
       body: JSON.stringify(body),
     });
-  const created = z.object({ thread_id: z.string() });
-  const { thread_id: thread } = created.parse(await (await post("/threads", {})).json());
+  const { thread_id: thread } = z.object({ thread_id: z.string() }).parse(await (await post("/threads", {})).json());
   const input = { messages: [{ type: "human", content: "Oslo?" }] };
   const stream = await post(`/threads/${thread}/runs/stream`, { assistant_id: "assistant", input });
   const text = await stream.text();
