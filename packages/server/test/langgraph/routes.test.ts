@@ -1,7 +1,9 @@
 /** Requests of LangGraph clients over HTTP: what starts a run, what is ignored, what is refused. */
-import { defineGraph, defineState, END, longTermStore, memoryStore, START } from "@statewright/core";
+import { defineGraph, defineState, END, longTermStore, memoryStore, type RunStatus, START } from "@statewright/core";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
+import { toWireRunStatus, toWireThreadStatus } from "../../src/langgraph/wire-status.ts";
+import { langgraph } from "../../src/langgraph.ts";
 import { createLangGraphServer, human, type TestClient } from "../support/create-langgraph-server.ts";
 
 const messagesOf = z.object({
@@ -412,4 +414,119 @@ describe("the long-term store", () => {
     );
     expect((await client.send("GET", "/store/items?namespace=users.u1&key=likes")).status).toBe(404);
   });
+});
+
+describe("the protocol", () => {
+  test("all calls that the clients make have a route, each with the right that it needs [V40]", async () => {
+    const routes = langgraph().routes.map(({ method, path, action }) => `${method} ${path}: ${action}`);
+    const t = "/threads/:thread";
+    expect(routes).toEqual(
+      expect.arrayContaining([
+        "GET /info: graph.read",
+        "POST /assistants/search: graph.read",
+        ...["", "/graph", "/schemas", "/subgraphs"].map((path) => `GET /assistants/:assistant${path}: graph.read`),
+        "POST /threads: thread.write",
+        "POST /threads/search: thread.read",
+        "POST /threads/count: thread.read",
+        `GET ${t}: thread.read`,
+        `PATCH ${t}: thread.write`,
+        `DELETE ${t}: thread.delete`,
+        `POST ${t}/copy: thread.write`,
+        `GET ${t}/state: thread.read`,
+        `POST ${t}/state: thread.write`,
+        `POST ${t}/history: thread.read`,
+        `POST ${t}/runs: run.start`,
+        `GET ${t}/runs: thread.read`,
+        `POST ${t}/runs/stream: run.start`,
+        `POST ${t}/runs/wait: run.start`,
+        `GET ${t}/runs/:run: thread.read`,
+        `POST ${t}/runs/:run/cancel: run.cancel`,
+        `GET ${t}/runs/:run/join: thread.read`,
+        `GET ${t}/runs/:run/stream: thread.read`,
+        `DELETE ${t}/runs/:run: thread.delete`,
+      ]),
+    );
+  });
+
+  test("states have the parents, the sources and the order of LangGraph, also over branches [V44]", async () => {
+    const client = await createLangGraphServer();
+    const thread = await client.createThread();
+    await client.run(thread, { input: human("lookup tea") });
+    const read = async () => {
+      const { body } = await client.send("POST", `/threads/${thread}/history`, { limit: 50 });
+      const states = z.array(
+        z.object({
+          checkpoint: z.object({ checkpoint_id: z.string() }),
+          parent_checkpoint: z.object({ checkpoint_id: z.string() }).nullable(),
+          metadata: z.object({ source: z.string() }),
+          next: z.array(z.string()),
+        }),
+      );
+      const toNumber = (id: string | undefined): number | null => (id === undefined ? null : Number(id));
+      return states
+        .parse(body)
+        .map(({ checkpoint, parent_checkpoint: parent, metadata, next }) => [
+          toNumber(checkpoint.checkpoint_id),
+          toNumber(parent?.checkpoint_id),
+          metadata.source,
+          next.join(),
+        ]);
+    };
+    const first = [
+      [4, 3, "loop", ""],
+      [3, 2, "loop", "model"],
+      [2, 1, "loop", "tools"],
+      [1, 0, "input", "model"],
+      [0, null, "input", "__start__"],
+    ];
+    expect(await read()).toEqual(first);
+    const at = { checkpoint_id: "000000000003" };
+    await client.run(thread, { input: null, checkpoint: at });
+    expect(await read()).toEqual([[6, 5, "loop", ""], [5, 3, "fork", "model"], ...first]);
+    await client.run(thread, { input: human("hello"), checkpoint: { checkpoint_id: "000000000000" } });
+    const anew = [
+      [9, 8, "loop", ""],
+      [8, 7, "input", "model"],
+      [7, 0, "fork", "model"],
+    ];
+    expect((await read()).slice(0, 3)).toEqual(anew);
+    const changed = await client.send("POST", `/threads/${thread}/state`, {
+      values: { messages: [{ type: "human", content: "x" }] },
+    });
+    expect(changed).toMatchObject({ status: 200, body: { checkpoint: { checkpoint_id: "000000000010" } } });
+    expect((await read())[0]?.slice(0, 3)).toEqual([10, 9, "update"]);
+  });
+
+  test.each<[RunStatus, string, string]>([
+    ["queued", "pending", "busy"],
+    ["running", "running", "busy"],
+    ["crashed", "running", "busy"],
+    ["waiting", "interrupted", "interrupted"],
+    ["paused", "interrupted", "idle"],
+    ["failed", "error", "error"],
+    ["parked", "error", "error"],
+    ["cancelled", "interrupted", "idle"],
+    ["done", "success", "idle"],
+  ])("a run that is %s reads %s, and its thread %s [V35, V46]", (status, run, thread) => {
+    expect([toWireRunStatus(status), toWireThreadStatus(status)]).toEqual([run, thread]);
+  });
+
+  test.each([{ prefix: "langgraph" }, { prefix: "/a b" }, { hitl: "yes" }, { unknown: 1 }])(
+    "options that do not fit are refused: %o",
+    (options) => {
+      expect(() => langgraph(Object(options))).toThrow(/^invalid_option: langgraph/);
+    },
+  );
+});
+
+test("an image and a file of a user reach the state, and are read back as they were sent [V39]", async () => {
+  const client = await createLangGraphServer();
+  const thread = await client.createThread();
+  const content = [
+    { type: "text", text: "See" },
+    { type: "image", mimeType: "image/png", data: "AAAA" },
+    { type: "file", mimeType: "application/pdf", url: "https://files.example/a.pdf" },
+  ];
+  await client.run(thread, { input: { messages: [{ type: "human", content }] } });
+  expect((await readMessages(client, thread))[0]?.content).toEqual(content);
 });

@@ -180,8 +180,9 @@ async function joinStream(call: RouteCall, settings: LangGraphSettings): Promise
   const known = getStreamSelection(run);
   const given = parseStreamModes(query.getAll("stream_mode"));
   const place = parsePlace(request.headers.get("last-event-id"));
+  const after = place === undefined ? await call.service.findRunStart(run.id) : 0;
   return respondWithStream(call, settings, {
-    ...{ run, after: 0, place },
+    ...{ run, after, place },
     modes: given.length === 0 ? known.modes : given,
     subgraphs: given.length === 0 ? known.subgraphs : query.get("stream_subgraphs") === "1",
   });
