@@ -186,6 +186,55 @@ const scenarios = {
     });
     tell("picked", picked.messages.at(-2).content);
   },
+  /** The requests that Agent Chat UI makes, as it makes them. */
+  chatUi: async () => {
+    const info = await fetch(`${url}/langgraph/info`, {
+      headers: { "x-api-key": token, "x-auth-scheme": "langsmith" },
+    });
+    tell("info", info.status);
+    const metadata = { graph_id: assistant };
+    tell("none", (await client.threads.search({ metadata, limit: 100 })).length);
+    const { thread_id } = await client.threads.create({ metadata });
+    const settings = { streamMode: ["values"], streamSubgraphs: true, streamResumable: true };
+    const submit = (payload) => read(client.runs.stream(thread_id, assistant, { ...settings, ...payload }));
+    const first = await submit({ input: { ...human("pay 3", "a8e5c1f0-0000-4000-8000-000000000001"), context: {} } });
+    tell(
+      "asked",
+      first.values.__interrupt__.map(({ value }) => value.action_requests[0].name),
+    );
+    const resumed = await submit({ command: { resume: { decisions: [{ type: "approve" }] } } });
+    tell("approved", listTexts(resumed.values).slice(-2));
+    const hidden = {
+      type: "tool",
+      id: "do-not-render-1",
+      tool_call_id: "call_1",
+      name: "pay",
+      content: "Successfully handled tool call.",
+    };
+    const next = {
+      messages: [
+        hidden,
+        { type: "human", id: "a8e5c1f0-0000-4000-8000-000000000002", content: [{ type: "text", text: "hello" }] },
+      ],
+    };
+    const second = await submit({ input: next });
+    tell("second", listTexts(second.values).slice(-2));
+    const states = await client.threads.getHistory(thread_id, { limit: 100 });
+    const answer = second.values.messages.at(-1);
+    const firstSeen = states.findLast(({ values }) => values.messages?.some(({ id }) => id === answer.id));
+    const again = await submit({ input: null, checkpoint: firstSeen.parent_checkpoint });
+    tell("regenerated", [
+      again.values.messages.length === second.values.messages.length,
+      again.values.messages.at(-1).id !== answer.id,
+    ]);
+    const shown = (await client.threads.search({ metadata, limit: 100 })).filter(({ values }) =>
+      Array.isArray(values?.messages),
+    );
+    tell(
+      "listed",
+      shown.map(({ thread_id: id }) => id === thread_id),
+    );
+  },
   /** An answer during which the server dies. Prints each word that has arrived. */
   kill: async () => {
     const { thread_id } = await client.threads.create();

@@ -18,7 +18,7 @@ import { applyChanges, createEnd, createError, mapLegacyEvent } from "./map-lega
 
 /** A run, and what a client wants to read of it. */
 export interface RunStream {
-  readonly service: CallerService;
+  readonly service: Pick<CallerService, "streamEvents" | "getState" | "getRun">;
   readonly run: RunView;
   readonly assistant: string;
   /** Number of the durable event before the start of the run, or of its part that is read. */
