@@ -1,4 +1,4 @@
-/** Bodies of requests that start or continue a run: their schema, and what this server refuses of them. */
+/** Bodies of requests for a run: schema, refusals, and conversion of options. */
 import type { Json, JsonObject } from "@statewright/core";
 import * as z from "zod";
 import { createInputProblem, createRefusal } from "./create-problem.ts";
@@ -72,7 +72,7 @@ export const runBodySchema: z.ZodType<RunBody> = z.object({
   after_seconds: z.unknown().optional(),
 });
 
-/** Throws the refusal of what this server would have to ignore. */
+/** Refuses options without an effect on this server: an ignored webhook would be a lie. */
 export function refuseUnsupported(body: RunBody): void {
   if (isGiven(body.webhook))
     throw createRefusal("webhook: this server calls no webhooks. Use the notifications of the engine.");
@@ -122,7 +122,7 @@ const ownKeys: ReadonlySet<string> = new Set([
   "run_id",
 ]);
 
-/** Returns what a client asks for as context of the run; undefined for nothing. Only `contextOf` reads it. */
+/** Returns the context that a client asks for; undefined for none. Only `contextOf` reads it. */
 export function toAskedContext({ config, context }: RunBody): Json | undefined {
   const configurable = Object.entries(config?.configurable ?? {}).filter(([key]) => !ownKeys.has(key));
   const asked = { ...Object.fromEntries(configurable), ...context };

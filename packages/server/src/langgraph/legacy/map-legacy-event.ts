@@ -253,7 +253,7 @@ export function applyChanges(
   return Object.fromEntries([...Object.entries(before), ...values].filter(([, value]) => value !== undefined));
 }
 
-/** What a step wrote by channel: appended items, or the new value of the channel. */
+/** Returns the writes of a step by channel: appended items, or the new value of the channel. */
 function toWireChanges({ values }: GraphMemory, changes: Readonly<Record<string, Delta>>): WireObject {
   return Object.fromEntries(
     Object.entries(changes).map(([channel, delta]) => [channel, toWireValue(getWritten(delta, values?.[channel]))]),
@@ -344,6 +344,6 @@ function mapCheckpoint(
 }
 
 /** Returns the nodes that run next, without the mark of the end. */
-export function listNextNodes(next: readonly string[]): readonly string[] {
+function listNextNodes(next: readonly string[]): readonly string[] {
   return next.filter((node) => node !== END);
 }

@@ -1,4 +1,4 @@
-/** A message that a model streams, and what a client has received of it. */
+/** Streamed messages, with the lengths of text and arguments that a client has received. */
 
 /** Streamed message, as far as wire events have told it. */
 export interface OpenMessage {
@@ -26,7 +26,7 @@ export interface SentText {
   readonly hash: number;
 }
 
-/** Creates a message of which nothing was sent. */
+/** Creates a message without sent text. */
 export function createOpenMessage(key: string, attempt: number): OpenMessage {
   const sent = { length: 0, hash: hashText("") };
   const calls = { calls: new Map<string, number>(), restoredCalls: [] };
@@ -48,7 +48,7 @@ export function hashText(text: string, seed: number = offsetBasis): number {
   return hash;
 }
 
-/** Formats what was sent of a message, as a part of an event id. A complete message ends with `~`. */
+/** Formats the sent lengths of a message as a part of an event id. A complete message ends with `~`. */
 export function toPosition(message: OpenMessage): string {
   const { key, attempt, sent, reasoningLength, calls, restoredCalls, isComplete } = message;
   const lengths = calls.size > 0 ? [...calls.values()] : restoredCalls;

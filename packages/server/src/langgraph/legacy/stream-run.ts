@@ -41,7 +41,7 @@ type CommitEvent = Extract<RunEvent, { readonly type: "step.committed" }>;
 export async function* streamRun(stream: RunStream): AsyncGenerator<SseLine, undefined, undefined> {
   const { service, run, place, signal } = stream;
   const memory = createMemory(stream);
-  const isOfRun = createRunFilter(run, place !== undefined);
+  const isOfRun = createRunFilter(run, { isInRun: place !== undefined });
   // The events of the durable event of the place were perhaps sent in part: that event is read again.
   const after = place === undefined ? stream.after : Math.max(stream.after, place.seq - 1);
   const events = await service.streamEvents(run.thread, { after, end: { run: run.id }, signal });
@@ -74,7 +74,10 @@ function createMemory({ run, assistant, hitl }: RunStream): LegacyMemory {
 }
 
 /** Returns a filter of the events of a run: a thread has the events of all its runs, one after another on a branch. */
-function createRunFilter({ id, branch }: RunView, isInRun: boolean): (event: RunEvent) => boolean {
+function createRunFilter(
+  { id, branch }: RunView,
+  { isInRun }: { readonly isInRun: boolean },
+): (event: RunEvent) => boolean {
   const runs = new Map<string, string>(isInRun ? [[branch, id]] : []);
   return (event) => {
     if (event.type === "snapshot") return event.run === id;
@@ -102,7 +105,7 @@ function selectEvents(stream: RunStream, memory: LegacyMemory, event: RunEvent):
     countEvent(memory, event.seq, wire);
     const isAfter = index === mapped.length - 1 || (isCommit && wire.isBeforeCommit !== true);
     positions = isAfter ? after : (wire.positions ?? positions);
-    const wasRead = place !== undefined && isRead(memory, place, isDurableOf(event, place.seq));
+    const wasRead = place !== undefined && isRead(memory, place, event);
     if (place !== undefined && memory.seq === place.seq && !wasRead) memory.n = Math.max(memory.n, place.n + 1);
     const isLeftOut = wasRead || !isSelected(stream, wire);
     return isLeftOut ? [] : [{ line: toLine(memory, wire, positions), isEnd: wire.isEnd === true }];
@@ -110,8 +113,8 @@ function selectEvents(stream: RunStream, memory: LegacyMemory, event: RunEvent):
 }
 
 /** Wire events of the durable event of the place have the same numbers again, unlike those of transient events. */
-function isRead({ seq, n }: LegacyMemory, place: StreamPlace, isDurable: boolean): boolean {
-  return seq < place.seq || (isDurable && seq === place.seq && n <= place.n);
+function isRead({ seq, n }: LegacyMemory, place: StreamPlace, event: RunEvent): boolean {
+  return seq < place.seq || (isDurableOf(event, place.seq) && seq === place.seq && n <= place.n);
 }
 
 /** True for the durable event of the place, and false for a transient event after it. */

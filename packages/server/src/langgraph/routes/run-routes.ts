@@ -74,7 +74,7 @@ async function startStream(call: RouteCall, settings: LangGraphSettings): Promis
   return respondWithStream(call, settings, { run: started.run, after: started.after, place: undefined, ...selection });
 }
 
-/** What a client reads of a run. */
+/** Selection of a run's events for a client. */
 export interface StreamSelection {
   readonly run: RunView;
   readonly after: number;
@@ -106,13 +106,13 @@ export async function respondWithStream(
   return stream(readRun, {
     headers: {
       "content-location": toRunPath(run),
-      location: `${toRunPath(run)}/stream?${toQuery(modes, subgraphs)}`,
+      location: `${toRunPath(run)}/stream?${toQuery({ modes, subgraphs })}`,
     },
     formatFailure: ({ code, title }) => [{ event: "error", data: { error: code, message: title } }],
   });
 }
 
-function toQuery(modes: readonly StreamMode[], subgraphs: boolean): string {
+function toQuery({ modes, subgraphs }: Pick<StreamSelection, "modes" | "subgraphs">): string {
   const query = new URLSearchParams(modes.map((mode): [string, string] => ["stream_mode", mode]));
   if (subgraphs) query.set("stream_subgraphs", "1");
   return query.toString();
