@@ -2,6 +2,8 @@
 import { defineGraph, defineState, END, longTermStore, memoryStore, type RunStatus, START } from "@statewright/core";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
+import { createProblem } from "../../src/http/problem-table.ts";
+import { formatLangGraphProblem } from "../../src/langgraph/create-problem.ts";
 import { toWireRunStatus, toWireThreadStatus } from "../../src/langgraph/wire-status.ts";
 import { langgraph } from "../../src/langgraph.ts";
 import { createLangGraphServer, human, type TestClient } from "../support/create-langgraph-server.ts";
@@ -299,7 +301,67 @@ describe("answers", () => {
   });
 });
 
+describe("lists and breakpoints", () => {
+  test("threads are found by id, metadata, graph and status, sorted and counted, and select leaves out fields", async () => {
+    const client = await createLangGraphServer();
+    for (const [id, topic] of Object.entries({ t1: "a", t2: "b", t3: "a" }))
+      await client.createThread({ thread_id: id, metadata: { topic } });
+    await client.run("t1", { input: human("hello") });
+    const search = async (query: object) => {
+      const threads = z.array(z.object({ thread_id: z.string() }));
+      return threads.parse((await client.send("POST", "/threads/search", query)).body).map(({ thread_id: id }) => id);
+    };
+    expect((await search({ metadata: { topic: "a" } })).sort()).toEqual(["t1", "t3"]);
+    expect(await search({ metadata: { graph_id: "assistant" } })).toEqual(["t1"]);
+    expect(await search({ metadata: { graph_id: "unknown" } })).toEqual([]);
+    expect((await search({ ids: ["t2", "t9", "t3"] })).sort()).toEqual(["t2", "t3"]);
+    expect(await search({ ids: ["t2", "t3"], metadata: { topic: "b" } })).toEqual(["t2"]);
+    expect(await search({ sort_by: "thread_id", sort_order: "asc" })).toEqual(["t1", "t2", "t3"]);
+    expect(await search({ sort_by: "thread_id", sort_order: "desc", limit: 1, offset: 1 })).toEqual(["t2"]);
+    expect(await search({ status: "busy" })).toEqual([]);
+    expect((await search({ status: "idle" })).length).toBe(3);
+    expect((await client.send("POST", "/threads/count", { status: "idle" })).body).toBe(3);
+    expect((await client.send("POST", "/threads/count", { metadata: { topic: "a" } })).body).toBe(2);
+    const selected = await client.send("POST", "/threads/search", { ids: ["t1"], select: ["thread_id", "status"] });
+    expect(selected.body).toEqual([{ thread_id: "t1", status: "idle" }]);
+  });
+
+  test("a run pauses before the nodes of interrupt_before, and a null input continues it", async () => {
+    const client = await createLangGraphServer();
+    const thread = await client.createThread();
+    const frames = await client.run(thread, { input: human("lookup tea"), interrupt_before: ["tools"] });
+    expect(frames.slice(-2)).toMatchObject([
+      { event: "values", data: { __interrupt__: [] } },
+      { event: "end", data: { status: "interrupted" } },
+    ]);
+    expect((await client.send("GET", `/threads/${thread}/state`)).body).toMatchObject({ next: ["tools"] });
+    const rest = await client.run(thread, { input: null });
+    expect(rest.at(-1)).toMatchObject({ event: "end", data: { status: "success" } });
+    expect((await readMessages(client, thread)).map(({ type }) => type)).toEqual(["human", "ai", "tool", "ai"]);
+  });
+
+  test("the failure of a run is shown on the task at which it failed, as code and title only", async () => {
+    const client = await createLangGraphServer();
+    const thread = await client.createThread();
+    const outcome = await client.send("POST", `/threads/${thread}/runs/wait`, start(human("fail")));
+    expect(outcome.body).toMatchObject({ __error__: { error: "node_failed", message: expect.any(String) } });
+    const state = await client.send("GET", `/threads/${thread}/state`);
+    expect(state.body).toMatchObject({ tasks: [{ name: "model", error: expect.stringContaining("node_failed") }] });
+    expect(JSON.stringify([outcome.body, state.body])).not.toContain("secret things");
+  });
+});
+
 describe("refusals", () => {
+  test("an answer that a client may repeat says when: 429 and 503 have retry-after [V48]", async () => {
+    const tooMany = formatLangGraphProblem(createProblem("too_many_requests", { retryAfterMs: 2_500 }));
+    expect([tooMany.status, tooMany.headers.get("retry-after")]).toEqual([429, "3"]);
+    const unavailable = formatLangGraphProblem(createProblem("store_locked"));
+    expect([unavailable.status, unavailable.headers.get("retry-after")]).toEqual([503, "1"]);
+    expect(await unavailable.json()).toEqual({ detail: expect.any(String), code: "store_locked" });
+    const busy = formatLangGraphProblem(createProblem("thread_busy"));
+    expect([busy.status, busy.headers.get("retry-after")]).toEqual([422, null]);
+  });
+
   test.each<[string, string, string, unknown, number]>([
     ["a new assistant", "POST", "/assistants", { graph_id: "assistant" }, 405],
     ["a change of an assistant", "PATCH", "/assistants/assistant", {}, 405],
@@ -325,6 +387,21 @@ describe("refusals", () => {
     ["an unknown assistant", "POST", "/threads/t/runs/wait", { assistant_id: "nobody", input: human("x") }, 404],
     ["an unknown checkpoint", "GET", "/threads/t/state/1ef-2", undefined, 404],
     ["a search by values", "POST", "/threads/search", { values: { a: 1 } }, 422],
+    [
+      "a run of another thread",
+      "POST",
+      "/threads/t/runs",
+      start(human("x"), { config: { configurable: { thread_id: "other" } } }),
+      422,
+    ],
+    [
+      "a change at a checkpoint of another thread",
+      "POST",
+      "/threads/t/state",
+      { values: {}, checkpoint: { thread_id: "other" } },
+      422,
+    ],
+    ["a history without a count", "GET", "/threads/t/history?limit=many", undefined, 422],
     ["a deletion of several threads", "POST", "/threads/prune", { thread_ids: ["a", "b"] }, 422],
     [
       "a write to the store of a server without one",
