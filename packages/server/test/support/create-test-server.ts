@@ -1,5 +1,5 @@
 /** Server of a test: two tenants, deterministic graphs, a virtual clock, and a store in memory or in a file. */
-import { type Engine, engine, type Store } from "@statewright/core";
+import { type Engine, engine, type Graph, type Store } from "@statewright/core";
 import { type VirtualClock, virtualClock } from "@statewright/testing";
 import { onTestFinished } from "vitest";
 import { type ServeOptions, type Server, serve } from "../../src/index.ts";
@@ -33,6 +33,8 @@ export interface TestRequest {
 export interface TestServerOptions extends Partial<Omit<ServeOptions, "engine">> {
   /** Default `memory`. */
   readonly store?: StoreKind | Store;
+  /** Further graphs. */
+  readonly graphs?: readonly Graph[];
 }
 
 /** Server with its parts. */
@@ -68,11 +70,11 @@ export function createTestRequest(path: string, request: TestRequest = {}): Requ
 
 /** Creates a server whose engine serves. Everything is closed after the test. */
 export async function createTestServer(options: TestServerOptions = {}): Promise<TestServer> {
-  const { store: given = "memory", ...serveOptions } = options;
+  const { store: given = "memory", graphs = [], ...serveOptions } = options;
   const clock = virtualClock();
   const store = typeof given === "string" ? openTestStore(given, clock) : given;
   const testGraphs = createTestGraphs();
-  const host = engine({ store, graphs: testGraphs.graphs, world: clock });
+  const host = engine({ store, graphs: [...testGraphs.graphs, ...graphs], world: clock });
   await host.start();
   onTestFinished(() => host.stop({ now: true }));
   const { ann, amy, bob, root } = testTokens;

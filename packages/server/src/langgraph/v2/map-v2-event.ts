@@ -19,15 +19,7 @@ import {
 } from "./message-frames.ts";
 import { mapOpenTools, mapTool, mapToolMessage } from "./tool-frames.ts";
 import type { V2Frame } from "./v2-frame.ts";
-import {
-  findV2Graph,
-  getV2Graph,
-  listInnerGraphs,
-  type V2Graph,
-  type V2Memory,
-  type V2Run,
-  type V2Status,
-} from "./v2-memory.ts";
+import { getV2Graph, listInnerGraphs, type V2Graph, type V2Memory, type V2Run, type V2Status } from "./v2-memory.ts";
 import { createValuesFrame } from "./values-frame.ts";
 
 type EventOf<Type extends RunEvent["type"]> = Extract<RunEvent, { readonly type: Type }>;
@@ -45,8 +37,8 @@ export function mapV2Event(event: RunEvent, memory: V2Memory): readonly V2Frame[
 
 /** First event of an inner graph: the graph has started, in a node or in a tool call. */
 function announceInner(event: RunEvent, memory: V2Memory): readonly V2Frame[] {
-  if (findV2Graph(memory, event) !== undefined) return [];
   const graph = getV2Graph(memory, event);
+  if (graph.status !== "started") return [];
   graph.status = "running";
   const callId = /^tools:(.+)$/.exec(graph.namespace.at(-1) ?? "")?.[1];
   const cause = callId === undefined ? {} : { cause: { type: "toolCall", tool_call_id: callId } };
@@ -101,9 +93,10 @@ function mapStart(event: EventOf<"run.started">, memory: V2Memory): readonly V2F
 }
 
 /** Inner graphs of an earlier run are no part of the tree of the next. */
-function forgetGraphs({ graphs, progress }: V2Memory, branch: string): void {
+function forgetGraphs({ graphs, progress, toldCalls }: V2Memory, branch: string): void {
   for (const [key, graph] of graphs) if (graph.branch === branch && graph.withinId !== "") graphs.delete(key);
   progress.clear();
+  toldCalls.clear();
 }
 
 function forgetMessages({ graphs }: V2Memory, branch: string): void {

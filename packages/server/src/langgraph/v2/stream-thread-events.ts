@@ -6,7 +6,7 @@ import { applyChanges } from "../legacy/map-legacy-event.ts";
 import { mapV2Event } from "./map-v2-event.ts";
 import { ReplayBuffer } from "./replay-buffer.ts";
 import { isSubscribed, type Subscription } from "./subscription.ts";
-import { type FramePlace, getEventSeq, numberFrames, toSseFrame } from "./v2-frame.ts";
+import { type FramePlace, getEventSeq, type NumberedFrame, numberFrames, toSseFrame } from "./v2-frame.ts";
 import { createV2Memory, getV2Graph, type V2Graph, type V2Memory } from "./v2-memory.ts";
 
 /** A thread, and what a client wants to read of it. */
@@ -20,17 +20,16 @@ export interface ThreadEventStream {
   readonly maxReplayedFrames?: number;
 }
 
-/** Opens the events of a thread for a subscription: from the start, or from the durable event of `since`. */
+/**
+ * Opens the events of a thread from its start, also for a client that has read a part: the run, the state and the calls of
+ * the rest are told by the events before.
+ */
 export async function openThreadEvents({
   service,
   thread,
-  subscription,
   signal,
 }: ThreadEventStream): Promise<AsyncIterable<ThreadFrame>> {
-  const since = subscription.since ?? 0;
-  // The frames of the durable event of `since` were perhaps sent in part: that event is read again.
-  const after = Math.max(0, getEventSeq(since) - 1);
-  return await service.streamEvents(thread, { after, signal });
+  return await service.streamEvents(thread, { after: 0, signal });
 }
 
 /** Yields the frames that a client has subscribed to, until the thread is deleted or the signal fires. */
@@ -87,10 +86,7 @@ export class V2Reader {
     await this.#prepareState(event);
     const { subscription } = this.#stream;
     return numberFrames(mapV2Event(event, this.memory), event.seq, this.#place)
-      .filter(
-        (frame) =>
-          isSubscribed(subscription, frame) && (frame.id !== undefined || frame.seq > (subscription.since ?? 0)),
-      )
+      .filter((frame) => isSubscribed(subscription, frame) && isUnread(subscription, frame))
       .map((frame) => ({
         line: toSseFrame(frame),
         isRoot: frame.namespace.length === 0,
@@ -128,6 +124,12 @@ export class V2Reader {
       throw error;
     }
   }
+}
+
+/** Transient frames are dropped by clients that have them: their numbers differ from stream to stream. */
+function isUnread({ since }: Subscription, { id, seq }: NumberedFrame): boolean {
+  if (since === undefined || since === null) return true;
+  return id === undefined ? seq > since : getEventSeq(seq) >= getEventSeq(since);
 }
 
 function setState(graph: V2Graph, state: StateView | undefined): void {
