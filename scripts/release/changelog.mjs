@@ -47,7 +47,7 @@ export function createVersionSection(text, { version, date }) {
 }
 
 /** Writes each heading once, with its entries. */
-export function formatEntries(groups) {
+function formatEntries(groups) {
   const parts = [...groups].map(([heading, entries]) => `### ${heading}\n\n${entries.join("\n")}\n`);
   return parts.join("\n");
 }

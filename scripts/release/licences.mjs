@@ -3,7 +3,7 @@
 import { runCommand } from "./run-command.mjs";
 
 /** Licences whose code an MIT program may include with no more than a notice. */
-export const allowedLicences = [
+const allowedLicences = [
   "0BSD",
   "Apache-2.0",
   "BSD-2-Clause",

@@ -21,7 +21,11 @@
  * npm run gates -- terminals   a worker, a watcher and a desk on one file: watched words, a cancel, a kill
  * npm run gates -- packs     the packed packages in an empty project, and all programs of the docs with them; needs the
  *                            package registry
+ * npm run gates -- deploy    the steps of docs/deploy.md: fresh folder, empty environment, another user, read-only code;
+ *                            needs the package registry
  * npm run gates -- vitests   the packed test kit in the latest vitest 4 and 5; needs the package registry
+ * npm run gates -- clients   unmodified clients of other projects against a server in another process; needs the
+ *                            package registry
  * npm run gates -- whole     the full matrices that `npm test` samples
  * npm run gates -- ci        the share of .ci/run: 2,000 simulations, 200 kills, 5,000 hostile calls, 10,000 aborts,
  *                            5,000 plugin calls with hostile lines, 5,000 threads with hostile rows, 300 conversations, 60 seeds of deliveries,
@@ -98,7 +102,9 @@ const gates: Readonly<Record<string, () => Promise<boolean>>> = {
   large: () => runLarge(readNumber("count") ?? 400),
   engines: () => runEngines(readNumber("count") ?? 5_000),
   terminals: () => runGateTests("terminals"),
+  clients: () => runGateTests("clients"),
   packs: () => runGateTests("packs"),
+  deploy: () => runGateTests("deploy"),
   vitests: runVitests,
   whole: runFullTests,
   ci: async () => {

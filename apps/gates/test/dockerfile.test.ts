@@ -9,7 +9,7 @@ const dockerfile = readFileSync(new URL("Dockerfile", folder), "utf8");
 const ignored = readFileSync(new URL(".dockerignore", folder), "utf8");
 // `npm install` of the page creates the manifest and the lockfile.
 const context = {
-  files: [...readdirSync(folder), "package.json", "package-lock.json", "server.ts"],
+  files: [...readdirSync(folder), "package.json", "package-lock.json"],
   ignored: ignored.split("\n"),
 };
 const oldestNode = readOldestNode();

@@ -1,2 +1,8 @@
 /** Typed client of a Statewright server. */
-export {};
+export { ClientError, type FieldError } from "./client-error.ts";
+export { type Client, type ClientOptions, createClient } from "./create-client.ts";
+export type { AnswersOf, GraphMap, InputOf, ValuesOf } from "./graph-types.ts";
+export type { Fetch, Runtime } from "./runtime.ts";
+export type * from "./server-types.ts";
+export type { AnswerOptions, CallOptions, RunCallOptions, ThreadClient } from "./thread-client.ts";
+export type { EventOptions } from "./thread-events.ts";

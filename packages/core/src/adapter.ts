@@ -2,7 +2,7 @@
 
 export { toBase64 } from "./base/base64.ts";
 export { createSecret } from "./base/create-secret.ts";
-export { type ErrorParts, errorCodes, getErrorFact, replaceErrorText } from "./base/errors.ts";
+export { type ErrorParts, errorCodes, replaceErrorText } from "./base/errors.ts";
 export { escapeControlChars } from "./base/escape-control-chars.ts";
 export { checkId, createId, fingerprint } from "./base/ids.ts";
 export { type InvalidOption, invalidOption, type OptionErrorCode } from "./base/invalid-option.ts";
@@ -73,6 +73,7 @@ export { isInView } from "./run/events/events.ts";
 export type { OpenWork } from "./run/events/open-message.ts";
 export { createOpenWork, type OpenWorkFold } from "./run/events/open-work.ts";
 export { getStoreRelay } from "./run/events/relay-publisher.ts";
+export { digestArgs } from "./run/journal/args-digest.ts";
 export type { GuardResult } from "./run/kernel/kernel.ts";
 export { mapResult } from "./run/launch.ts";
 export { type ActiveRunFilter, listActiveRuns } from "./run/session/thread-registry.ts";

@@ -2,7 +2,7 @@
  * HTTP server for a handler of web requests: bound to one address, with limits on time and connections, and no open
  * connection after `close`.
  */
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { Readable } from "node:stream";
 import { getSystemCode, HostError } from "./host-error.ts";
@@ -29,8 +29,11 @@ export interface ServeHttpOptions {
 export interface HttpServer {
   readonly host: string;
   readonly port: number;
-  /** Stops accepting requests, closes open connections, and resolves when all are closed. */
-  close(): Promise<void>;
+  /**
+   * Stops accepting requests, closes open connections, and resolves when all are closed. `graceMs`: milliseconds that
+   * open responses have to end. Default 0: all connections are closed at once.
+   */
+  close(options?: { readonly graceMs?: number }): Promise<void>;
 }
 
 /** Other end of the connection of a request. */
@@ -57,6 +60,10 @@ export async function serveHttp(handler: HttpHandler, options: ServeHttpOptions)
       keepAliveTimeout: keepAliveTimeoutMs,
     },
     (incoming, outgoing) => {
+      // A closing server keeps no connection open for a further request.
+      outgoing.once("close", () => {
+        if (!server.listening) setImmediate(() => server.closeIdleConnections());
+      });
       handleRequest(handler, incoming, outgoing).catch((error: unknown) => {
         onError?.(error);
         if (outgoing.headersSent) outgoing.destroy();
@@ -72,12 +79,20 @@ export async function serveHttp(handler: HttpHandler, options: ServeHttpOptions)
   return {
     host,
     port: (server.address() as AddressInfo).port,
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
+    close: ({ graceMs = 0 } = {}) => closeServer(server, graceMs),
   };
+}
+
+/** Closes a server. Idle connections close at once, others after their response, at the latest after `graceMs`. */
+function closeServer(server: Server, graceMs: number): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => server.closeAllConnections(), graceMs);
+    server.close(() => {
+      clearTimeout(timer);
+      resolve();
+    });
+    if (graceMs === 0) server.closeAllConnections();
+  });
 }
 
 async function handleRequest(handler: HttpHandler, incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
@@ -108,6 +123,8 @@ async function sendBody(
 ): Promise<void> {
   outgoing.flushHeaders();
   const reader = body.getReader();
+  // Also while a connection takes no bytes: a failed body breaks the connection at once.
+  reader.closed.catch(() => outgoing.destroy());
   const cancelReader = (): void => {
     reader.cancel().catch(ignoreCancelError);
   };

@@ -1,4 +1,5 @@
 /** Server: handler, listener, drain and routes, from checked options and the parts of the protocols. */
+import type { Engine, World } from "@statewright/core";
 import { getEngineOptions, getEngineState, systemWorld } from "@statewright/core/adapter";
 import type { Action, Caller } from "./access/caller.ts";
 import { createAccess } from "./access/server-access.ts";
@@ -7,7 +8,7 @@ import { createHandler, type HandlerParts } from "./http/handler.ts";
 import { answerHealth, healthPaths } from "./http/health.ts";
 import { resolveLimits, type ServerLimits } from "./http/limits.ts";
 import { createRateLimit } from "./http/rate-limit.ts";
-import type { HttpMethod, Protocol } from "./http/route.ts";
+import type { HttpMethod, Protocol, StreamOptions } from "./http/route.ts";
 import { createRouteTable } from "./http/route-table.ts";
 import { createStreams, type Streams } from "./http/stream-response.ts";
 import { toProblem } from "./http/to-problem.ts";
@@ -56,12 +57,17 @@ export interface ServerParts {
   /** All protocols, the native API included. */
   readonly protocols: readonly Protocol[];
   readonly forCaller: HandlerParts["forCaller"];
+  /** Ends the streams of events at the next committed superstep. */
+  readonly drainEvents?: (() => void) | undefined;
   /** OpenAPI document of the native API. */
   readonly getDocument: () => unknown;
 }
 
 /** Milliseconds until a drain without a limit closes its streams. */
 const maxDrainMs = 600_000;
+
+/** Milliseconds that the streams of a drained server have to send the last events of its runs. */
+const lastEventsMs = 1_000;
 
 /** Creates a server. Throws `invalid_option`. */
 export function createServer(options: ServeOptions, createParts: (context: ServerContext) => ServerParts): Server {
@@ -75,7 +81,7 @@ export function createServer(options: ServeOptions, createParts: (context: Serve
   if (!access.isConfigured) log("error", "serve: the server has no access option and refuses all requests");
   const limits = resolveLimits(options.limits);
   const place = resolvePlace(options);
-  const { protocols, forCaller, getDocument } = createParts({ limits, place });
+  const { protocols, forCaller, drainEvents, getDocument } = createParts({ limits, place });
   const table = createRouteTable(protocols);
   const streams = createServerStreams({ world, log, limits, exposeErrors });
   const parts: HandlerParts = {
@@ -94,16 +100,17 @@ export function createServer(options: ServeOptions, createParts: (context: Serve
     answerHealth: (path, method) => answerHealth(health, path, method),
     forCaller,
     createStream: ({ request, caller, source, options: streamOptions, hasRight }) =>
-      streams.respond({ caller, signal: request.signal, isAllowed: hasRight }, source, streamOptions),
+      streams.respond(
+        { caller, signal: request.signal, isAllowed: hasRight },
+        source,
+        createRetriedOptions(streamOptions),
+      ),
   };
   const handle = createHandler(parts);
   const listeners = new Set<Listener>();
-  const drain: Server["drain"] = async (drainOptions = {}) => {
+  const drain: Server["drain"] = (drainOptions = {}) => {
     isDraining = true;
-    const ended = streams.drain({ graceMs: drainOptions.graceMs ?? maxDrainMs });
-    await engine.stop(drainOptions);
-    streams.close();
-    await ended;
+    return drainServer({ engine, streams, world, drainEvents }, drainOptions);
   };
   return {
     fetch: (request) => handle(request),
@@ -123,6 +130,40 @@ export function createServer(options: ServeOptions, createParts: (context: Serve
       listeners.clear();
     },
     routes: listRoutes(table.rows),
+  };
+}
+
+/** Stops the engine at the end of its supersteps, and ends the streams after the last events of its runs. */
+async function drainServer(
+  {
+    engine,
+    streams,
+    world,
+    drainEvents,
+  }: Pick<ServerParts, "drainEvents"> & {
+    readonly engine: Engine;
+    readonly streams: Streams;
+    readonly world: World;
+  },
+  options: { readonly graceMs?: number },
+): Promise<void> {
+  const ended = streams.drain({ graceMs: options.graceMs ?? maxDrainMs });
+  drainEvents?.();
+  await engine.stop(options);
+  // The last events of the runs are saved now: readers get them before their streams end.
+  if (drainEvents === undefined) streams.close();
+  const cancel = world.schedule.after(lastEventsMs, () => streams.close());
+  await ended;
+  cancel();
+}
+
+/** A store that is locked, full or closed is no failure of the run: the stream ends with a comment, and its reader comes back. */
+function createRetriedOptions(options: StreamOptions): StreamOptions {
+  const { formatFailure } = options;
+  if (formatFailure === undefined) return options;
+  return {
+    ...options,
+    formatFailure: (problem) => (problem.status === 503 ? [{ comment: problem.code }] : formatFailure(problem)),
   };
 }
 

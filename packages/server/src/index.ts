@@ -1,5 +1,6 @@
 /** HTTP server of graphs and agents: native API, access, streams. Other protocols are entries of their own. */
 export type { AccessRequest, Action, Caller } from "./access/caller.ts";
+export { type JwtOptions, jwt } from "./access/jwt.ts";
 export type { ServerAccess } from "./access/server-access.ts";
 export type { Server, ServerRoute } from "./create-server.ts";
 export type { CorsOptions } from "./http/cors.ts";

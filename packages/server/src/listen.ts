@@ -46,6 +46,9 @@ export interface ListenParts extends Pick<HandlerParts, "access" | "limits" | "l
   readonly drain: (options: { readonly graceMs: number }) => Promise<void>;
 }
 
+/** Milliseconds that open responses have to end when a process ends. */
+const lastResponseMs = 1_000;
+
 const names = listOptionNames<ListenOptions>({
   port: true,
   host: true,
@@ -86,7 +89,7 @@ export async function listenHttp(parts: ListenParts, options: ListenOptions): Pr
   if (handleSigterm)
     removeHandler = handleTermination(async () => {
       await drain({ graceMs });
-      await server.close();
+      await server.close({ graceMs: lastResponseMs });
     });
   return {
     url: `http://${host.includes(":") ? `[${host}]` : host}:${server.port}${basePath}`,

@@ -19,7 +19,7 @@ import type { ServiceOptions } from "./service/service-options.ts";
 
 /** Options of `serve`. */
 export interface ServeOptions
-  extends Pick<ServiceOptions, "expose" | "redact" | "exposeErrors" | "cursorKey" | "onAudit"> {
+  extends Pick<ServiceOptions, "expose" | "redact" | "exposeErrors" | "cursorKey" | "onAudit" | "schedules"> {
   /** Engine whose graphs and threads are served. */
   readonly engine: Engine;
   /** Who may do what. `"open"` accepts everybody. Default: each request is refused with 401. */
@@ -63,6 +63,7 @@ const names = listOptionNames<ServeOptions>({
   limit: true,
   onAudit: true,
   cursorKey: true,
+  schedules: true,
   log: true,
 });
 

@@ -70,7 +70,7 @@ const isolation = [
 ].join("\n");
 
 /** True for root on a machine with mount namespaces. */
-export function canIsolate(): boolean {
+function canIsolate(): boolean {
   return process.getuid?.() === 0 && spawnSync("unshare", ["--mount", "true"]).status === 0;
 }
 

@@ -157,7 +157,8 @@ class Follower {
       this.#position = undefined;
       this.#dropOpenWork();
     }
-    yield* this.#stored.readNew(this.#position?.seq);
+    // After the last frame of a publisher, the next one has its own: nothing is read ahead of them.
+    yield* this.#stored.readNew(this.#position?.seq ?? frame.seq);
     if (this.#owesSnapshot) yield* this.#yieldSnapshot();
     else if (this.#hasReadAhead()) this.#owesSnapshot = frame.event !== undefined;
     else if (frame.event !== undefined && this.#isIncluded(frame.event)) yield frame.event;

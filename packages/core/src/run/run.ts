@@ -283,10 +283,10 @@ export function getRunLabels(caller: RunCaller): RunLabels {
   };
 }
 
-/** Returns the hash of graph, input and metadata, which tells a repeated call from another one under the same key. */
+/** Returns the hash of `keyBody`, by default of graph, input and metadata, which tells a repeated call from another one under the same key. */
 function hashBody({ graph, options }: RunCaller): string | undefined {
-  const { input, metadata } = options;
-  return digestArgs(getCodec(options), [graph.name, input ?? null, metadata ?? null]);
+  const { input, metadata, keyBody } = options;
+  return digestArgs(getCodec(options), keyBody ?? [graph.name, input ?? null, metadata ?? null]);
 }
 
 /** Throws `key_reused` if the run of a key has another body. A body that cannot be encoded is not compared. */

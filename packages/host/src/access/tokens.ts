@@ -2,7 +2,7 @@
 import { createSha256, invalidOption } from "@statewright/core/adapter";
 
 /** Minimum characters of a token. */
-export const minTokenLength = 16;
+const minTokenLength = 16;
 
 /** Owner of a secret token. */
 export interface TokenOwner<Owner> {

@@ -1,7 +1,7 @@
 /** Frames of a thread for mappers: its events, with the answers, states and failures that events do not hold. */
 import { type EventView, type Json, type RunEvent, StatewrightError } from "@statewright/core";
 import * as z from "zod";
-import type { CallerService, EventRequest } from "../service/caller-service.ts";
+import type { CallerService, EventRequest, RunView, StateView } from "../service/caller-service.ts";
 import type { UiFrame } from "./run-mapper.ts";
 
 /** Part of the events of a thread. */
@@ -16,7 +16,10 @@ export interface FrameRequest extends Pick<EventRequest, "after" | "branch" | "e
 const views: readonly EventView[] = ["checkpoints", "messages", "tools", "custom"];
 
 /** Acts of a caller that frames are read with. */
-export type FrameSource = Pick<CallerService, "streamEvents" | "getState" | "getRun">;
+export interface FrameSource extends Pick<CallerService, "streamEvents"> {
+  getState(thread: string, place: { readonly at: number }): Promise<Pick<StateView, "answered" | "values">>;
+  getRun(run: string): Promise<Pick<RunView, "status" | "error">>;
+}
 
 /** Streams the frames of a thread. */
 export async function* readFrames(
@@ -57,7 +60,7 @@ export async function* readFrames(
 async function loadAnswered(
   service: FrameSource,
   { thread, checkpoint, by }: { readonly thread: string; readonly checkpoint: number; readonly by: number },
-): Promise<Awaited<ReturnType<FrameSource["getState"]>>["answered"]> {
+): Promise<StateView["answered"]> {
   const { answered } = await service.getState(thread, { at: checkpoint });
   return answered.filter(({ answeredAt }) => answeredAt === undefined || answeredAt <= by);
 }

@@ -119,9 +119,7 @@ export class RunMapper {
 
   /** Returns the message as far as it is known. */
   toMessage(): UiMessage {
-    const usage = sumTokenCounts(this.#usage);
-    const metadata = { ...this.#getPlace(), ...(usage === undefined ? {} : { usage }) };
-    return { id: this.#options.run, role: "assistant", metadata, parts: this.#draft.toParts() };
+    return { id: this.#options.run, role: "assistant", metadata: this.#getMetadata(), parts: this.#draft.toParts() };
   }
 
   /** Maps a frame. */
@@ -457,10 +455,14 @@ export class RunMapper {
     this.#draft.push(this.#createFinish(word === "stop" ? this.#finish : word));
   }
 
+  /** The metadata makes clients keep the empty step before it. */
   #createFinish(finishReason: UiFinishReason): UiChunk {
+    return { type: "finish", finishReason, messageMetadata: this.#getMetadata() };
+  }
+
+  #getMetadata(): UiMetadata {
     const usage = sumTokenCounts(this.#usage);
-    if (usage === undefined) return { type: "finish", finishReason };
-    return { type: "finish", finishReason, messageMetadata: { usage } };
+    return { ...this.#getPlace(), ...(usage === undefined ? {} : { usage }) };
   }
 
   #getPlace(): UiMetadata {

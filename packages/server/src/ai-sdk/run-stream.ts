@@ -2,19 +2,19 @@
 import { isStatewrightError } from "@statewright/core";
 import type { Problem } from "../http/problem.ts";
 import type { SseLine } from "../http/route.ts";
-import type { CallerService, RunView } from "../service/caller-service.ts";
-import { readFrames } from "./read-frames.ts";
+import type { RunView } from "../service/caller-service.ts";
+import { type FrameSource, readFrames } from "./read-frames.ts";
 import { RunMapper, type UiFrame } from "./run-mapper.ts";
 import type { UiChunk } from "./ui-chunk.ts";
 import type { ResolvedUiStreamOptions } from "./ui-stream-options.ts";
 
 /** Message to stream. */
 export interface RunStreamRequest {
-  readonly service: CallerService;
+  readonly service: FrameSource;
   readonly run: RunView;
   /** Number of the event after which the stream begins: 0 for the whole message. */
   readonly from: number;
-  readonly options: ResolvedUiStreamOptions;
+  readonly options: Pick<ResolvedUiStreamOptions, "state" | "steering">;
   readonly signal: AbortSignal;
 }
 
@@ -68,7 +68,7 @@ function isAfter(frame: UiFrame, from: number): boolean {
   return "seq" in frame && frame.seq > from;
 }
 
-async function findStatus(service: CallerService, { id }: RunView): Promise<Pick<RunView, "status" | "error">> {
+async function findStatus(service: FrameSource, { id }: RunView): Promise<Pick<RunView, "status" | "error">> {
   try {
     const { status, error } = await service.getRun(id);
     return { status, error };

@@ -17,11 +17,6 @@ export function createChangedProblem(expected: string, head: number): RequestPro
   });
 }
 
-/** Failure of a cancellation without a run at work. */
-export function createNothingToDoProblem(detail: string): RequestProblem {
-  return new RequestProblem({ status: 409, code: "nothing_to_do", title: "There is nothing to do.", detail });
-}
-
 /** Failure of an upload whose media type a page of another site could send. */
 export function createFileTypeProblem(sent: string): RequestProblem {
   return new RequestProblem({

@@ -19,9 +19,12 @@ export interface RequestRules {
  * Returns the Host header of a request: behind a trusted proxy, the host that the proxy names. A request without the
  * header has the host of its URL.
  */
-export function getHost(request: Request, isTrustedPeer: boolean): string {
+export function getHost(
+  request: Request,
+  { address, trustProxy }: { readonly address: string | undefined; readonly trustProxy: ReadonlySet<string> },
+): string {
   const { headers } = request;
-  const forwarded = isTrustedPeer ? headers.get("x-forwarded-host") : null;
+  const forwarded = address !== undefined && trustProxy.has(address) ? headers.get("x-forwarded-host") : null;
   return forwarded ?? headers.get("host") ?? new URL(request.url).host;
 }
 

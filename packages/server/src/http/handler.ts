@@ -8,6 +8,7 @@ import type { AccessRequest, Caller } from "../access/caller.ts";
 import type { Access } from "../access/server-access.ts";
 import type { NativeService } from "../service/native/native-service.ts";
 import { checkRequest, getHost, type RequestRules } from "./check-request.ts";
+import { limitActs } from "./limit-acts.ts";
 import { parsePath, removeBasePath } from "./parse-path.ts";
 import { type Problem, RequestProblem } from "./problem.ts";
 import { formatProblem } from "./problem-response.ts";
@@ -155,7 +156,7 @@ async function answer(parts: HandlerParts, progress: Progress): Promise<Response
   const { access, cors } = parts;
   const { request, peer } = progress;
   if (!access.isConfigured) throw createUnauthorized();
-  const host = getHost(request, parts.trustProxy.has(peer?.address ?? ""));
+  const host = getHost(request, { address: peer?.address, trustProxy: parts.trustProxy });
   checkRequest(request, host, parts);
   const preflight = cors.answerPreflight(request);
   if (preflight !== undefined) return preflight;
@@ -173,7 +174,7 @@ async function answer(parts: HandlerParts, progress: Progress): Promise<Response
   const maxBytes = route.maxBodyBytes ?? parts.limits.bodyBytes;
   checkBodyType(request, route, maxBytes);
   const response = await route.handle(createCall(parts, progress, { protocol, route, params, caller, maxBytes }));
-  return request.method === "HEAD" ? withoutBody(response) : response;
+  return request.method === "HEAD" ? removeBody(response) : response;
 }
 
 /** Calls a function of the options. Its failure is a failure of the server, whatever its code. */
@@ -301,7 +302,7 @@ function createCall(
     query: new URL(request.url).searchParams,
     caller,
     get service() {
-      service ??= parts.forCaller(caller, protocol.name);
+      service ??= limitActs(parts.forCaller(caller, protocol.name), limits);
       return service;
     },
     base: `${parts.publicPath}${protocol.prefix}`,
@@ -311,7 +312,7 @@ function createCall(
   };
 }
 
-function withoutBody(response: Response): Response {
+function removeBody(response: Response): Response {
   response.body?.cancel().catch(ignoreCancelError);
   return new Response(null, { status: response.status, headers: response.headers });
 }

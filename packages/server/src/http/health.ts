@@ -22,8 +22,9 @@ export async function answerHealth(
   method: string,
 ): Promise<Response | undefined> {
   if (!healthPaths.includes(path) || (method !== "GET" && method !== "HEAD")) return undefined;
-  if (path === "/livez") return createAnswer(method, true);
-  return createAnswer(method, !isDraining() && isServing() && (await isWritable(store)));
+  if (path === "/livez") return createAnswer(method, "ok");
+  const isReady = !isDraining() && isServing() && (await isWritable(store));
+  return createAnswer(method, isReady ? "ok" : "not ready");
 }
 
 async function isWritable(store: Store): Promise<boolean> {
@@ -36,9 +37,9 @@ async function isWritable(store: Store): Promise<boolean> {
   }
 }
 
-function createAnswer(method: string, isGood: boolean): Response {
-  return new Response(method === "HEAD" ? null : isGood ? "ok" : "not ready", {
-    status: isGood ? 200 : 503,
+function createAnswer(method: string, text: "ok" | "not ready"): Response {
+  return new Response(method === "HEAD" ? null : text, {
+    status: text === "ok" ? 200 : 503,
     headers: { "content-type": "text/plain; charset=utf-8", "cache-control": "no-store" },
   });
 }

@@ -28,7 +28,7 @@ export interface ServerLimits {
 }
 
 /** Default limits. */
-export const defaultLimits: ServerLimits = Object.freeze({
+const defaultLimits: ServerLimits = Object.freeze({
   bodyBytes: 2 ** 20,
   fileBytes: 10 * 2 ** 20,
   bodyLevels: 64,

@@ -13,7 +13,7 @@ export function formatProblem(problem: Problem): Response {
 }
 
 /** Headers of a problem in each protocol: `retry-after`, `cache-control` and those that the problem names. */
-export function listProblemHeaders({ headers, retryAfterMs }: Problem): Readonly<Record<string, string>> {
+function listProblemHeaders({ headers, retryAfterMs }: Problem): Readonly<Record<string, string>> {
   return {
     "cache-control": "no-store",
     "x-content-type-options": "nosniff",

@@ -28,6 +28,7 @@ export type ServerCode =
   | "too_many_requests"
   | "too_many_streams"
   | "access_ended"
+  | "identity_unavailable"
   | "draining"
   | "body_was_read"
   | "internal";
@@ -112,10 +113,11 @@ export const problemTable: { readonly [Code in ProblemCode]: ProblemRow } = {
   unknown_artifact: createRow("unknown", "The thread has no such artifact."),
   unknown_message: createRow("unknown", "The thread has no such message."),
   event_unknown: createRow("conflict", "The thread has no event with this number yet."),
-  nothing_to_do: createRow("conflict", "The request has no new message and no answer."),
+  nothing_to_do: createRow("conflict", "There is nothing to do."),
   too_many_requests: createRow("tooMany", "The caller has made too many requests."),
   too_many_streams: createRow("tooMany", "Too many streams are open."),
   access_ended: createRow("unauthenticated", "The right to read this stream has ended."),
+  identity_unavailable: createRow("unavailable", "The identity provider cannot be reached."),
   draining: createRow("unavailable", "The server is stopping and starts no more runs."),
   body_was_read: createRow("internal", "Another handler has read the body before the server."),
   internal,

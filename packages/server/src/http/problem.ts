@@ -23,8 +23,8 @@ export interface Problem {
 export class RequestProblem extends Error {
   readonly problem: Problem;
 
-  constructor(problem: Problem) {
-    super(problem.detail ?? problem.title);
+  constructor(problem: Problem, options: { readonly cause?: unknown } = {}) {
+    super(problem.detail ?? problem.title, options);
     this.name = "RequestProblem";
     this.problem = problem;
   }

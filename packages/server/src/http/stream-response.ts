@@ -5,8 +5,11 @@
 import type { World } from "@statewright/core";
 import type { Caller } from "../access/caller.ts";
 import { type Problem, RequestProblem } from "./problem.ts";
+import { createProblem } from "./problem-table.ts";
 import type { SseLine, StreamOptions } from "./route.ts";
+import { SlowReaderError } from "./slow-reader.ts";
 import { createSseEncoder, type SseEncoder } from "./sse-encoder.ts";
+import { StreamDrainedError } from "./stream-drained.ts";
 
 /** Limits of the streams of a process. */
 export interface StreamLimits {
@@ -24,11 +27,6 @@ export interface StreamsOptions {
   readonly limits?: Partial<StreamLimits> | undefined;
   /** What the reader may know about a failure of a source. */
   readonly toProblem: (error: unknown) => Problem;
-  /**
-   * Returns true for the failure of a source whose connection is cut without a last frame: its reader does not read, or
-   * comes back by itself.
-   */
-  readonly isCut?: (error: unknown) => boolean;
 }
 
 /** Request of a stream. */
@@ -71,15 +69,11 @@ const beatGroups = 5;
 /** Beats between two questions for the rights of a caller, which come at least every 60 seconds. */
 const beatsPerRights = 10;
 
+/** Beats without a read after which a connection with waiting bytes is cut. */
+const maxStalledBeats = 6;
+
 /** Time after which a refused client tries again. */
 const retryAfterMs = 5_000;
-
-/** Problem of a caller whose right has ended. */
-const accessEnded: Problem = {
-  status: 401,
-  code: "access_ended",
-  title: "The right to read this stream has ended",
-};
 
 /** Creates the streams of a server. */
 export function createStreams(options: StreamsOptions): Streams {
@@ -170,17 +164,12 @@ class OpenStreams implements Streams {
 
   #checkLimits(key: string): void {
     const { perCaller, total } = this.limits;
-    if (this.#isDraining)
-      throw new RequestProblem({ status: 503, code: "drained", title: "The server is stopping", retryAfterMs });
+    if (this.#isDraining) throw new RequestProblem(createProblem("draining", { retryAfterMs }));
     const ofCaller = this.#callers.get(key) ?? 0;
     if (ofCaller < perCaller && this.#open < total) return;
-    throw new RequestProblem({
-      status: 429,
-      code: "too_many_streams",
-      title: "Too many streams are open",
-      ...(ofCaller < perCaller ? {} : { detail: `Expected at most ${perCaller} open streams of a caller. Close one.` }),
-      retryAfterMs,
-    });
+    const detail = `Expected at most ${perCaller} open streams of a caller. Close one.`;
+    const parts = { retryAfterMs, ...(ofCaller < perCaller ? {} : { detail }) };
+    throw new RequestProblem(createProblem("too_many_streams", parts));
   }
 
   #findSmallestGroup(): Set<Stream> {
@@ -234,6 +223,9 @@ class Stream {
   /** Text that waits for the end of the turn. */
   #text = "";
   #beats = 0;
+  /** Beats since the connection has last taken bytes, and its room at the last beat. */
+  #stalledBeats = 0;
+  #lastRoom = 0;
   #hasEnded = false;
   #onPull: (() => void) | undefined;
   readonly #leave = (): void => {
@@ -255,7 +247,10 @@ class Stream {
         start: (controller) => {
           this.#controller = controller;
         },
-        pull: () => this.#onPull?.(),
+        pull: () => {
+          this.#stalledBeats = 0;
+          this.#onPull?.();
+        },
         cancel: () => this.#stop(),
       },
       { highWaterMark: this.#streams.limits.bufferBytes, size: ({ byteLength }) => byteLength },
@@ -271,12 +266,15 @@ class Stream {
     return body;
   }
 
-  /** Sends a comment, and asks for the rights of the caller from time to time. */
+  /** Sends a comment, cuts a reader that does not read, and asks for the rights of the caller from time to time. */
   beat(): void {
     this.#beats += 1;
-    // A connection with waiting bytes is not silent.
-    if (this.#getRoom() > 0) this.#write({ comment: "beat" });
-    if (this.#beats % beatsPerRights === 0) void this.checkRights();
+    const room = this.#getRoom();
+    if (room > 0) this.#write({ comment: "beat" });
+    else this.#stalledBeats = room === this.#lastRoom ? this.#stalledBeats + 1 : 0;
+    this.#lastRoom = room;
+    if (this.#stalledBeats > maxStalledBeats) this.#cut(new SlowReaderError());
+    else if (this.#beats % beatsPerRights === 0) void this.checkRights();
   }
 
   /** Ends the stream if the caller has no right to it. Never rejects. */
@@ -289,7 +287,7 @@ class Stream {
         error: String(error),
       });
     }
-    this.#fail(accessEnded);
+    this.#fail(createProblem("access_ended"));
   }
 
   /** Ends the stream after a comment. */
@@ -307,10 +305,8 @@ class Stream {
   }
 
   async #pump(): Promise<void> {
-    const { options } = this.#streams;
     try {
       for await (const line of this.#source(this.#abort.signal)) {
-        if (this.#hasEnded) return;
         this.#write(line);
         if (this.#getRoom() <= 0) await this.#waitForPull();
         if (this.#hasEnded) return;
@@ -318,8 +314,9 @@ class Stream {
       this.end();
     } catch (error) {
       if (this.#hasEnded) return;
-      if (options.isCut?.(error) === true) this.#cut(error);
-      else this.#fail(options.toProblem(error));
+      if (error instanceof SlowReaderError) this.#cut(error);
+      else if (error instanceof StreamDrainedError) this.end();
+      else this.#fail(this.#streams.options.toProblem(error));
     }
   }
 
@@ -345,10 +342,11 @@ class Stream {
     });
   }
 
-  /** Ends the stream with the last frames of its protocol. */
+  /** Ends the stream with the last frames of its protocol; with a comment for a failure that will pass. */
   #fail(problem: Problem): void {
     if (this.#hasEnded) return;
-    const lines = this.#options.formatFailure?.(problem) ?? [{ comment: problem.code }];
+    const format = problem.status === 503 ? undefined : this.#options.formatFailure;
+    const lines = format?.(problem) ?? [{ comment: problem.code }];
     for (const line of lines) this.#write(line);
     this.#finish();
   }
@@ -360,7 +358,7 @@ class Stream {
   }
 
   /** Breaks the connection: its reader takes no last frame. */
-  #cut(error: unknown): void {
+  #cut(error: SlowReaderError): void {
     this.#stop();
     this.#controller?.error(error);
   }

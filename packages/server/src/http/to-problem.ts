@@ -17,13 +17,19 @@ export interface ToProblemOptions {
  * An unknown error is `internal`.
  */
 export function toProblem(error: unknown, { exposeErrors = false }: ToProblemOptions = {}): Problem {
-  if (error instanceof RequestProblem) return error.problem;
+  if (error instanceof RequestProblem) return addTableTitle(error.problem);
   const detail = exposeErrors && error instanceof Error ? { detail: error.message } : {};
   if (!isStatewrightError(error) || !isProblemCode(error.code)) return createProblem("internal", detail);
   const row: ProblemRow = problemTable[error.code];
   if (row.kind === "internal") return createProblem("internal", detail);
   if (row.kind === "unavailable") return createProblem(error.code, { ...detail, retryAfterMs: defaultRetryMs });
   return createProblem(error.code, { ...detail, ...listIssues(error) });
+}
+
+/** A code has the same title in every response. */
+function addTableTitle(problem: Problem): Problem {
+  const { code } = problem;
+  return isProblemCode(code) ? { ...problem, title: problemTable[code].title } : problem;
 }
 
 /** Places of an answer or input that do not fit its public schema. */

@@ -5,19 +5,24 @@ import type { CallerScope } from "./caller-scope.ts";
 import { toFailureView } from "./views.ts";
 
 /**
- * Returns an event of a thread, named as the caller knows it, as the caller may see it; undefined for an event that the option `redact` leaves out, or for which
- * it throws.
+ * Returns an event of a thread, named as the caller knows it, as the caller may see it; undefined for an event that the
+ * option `redact` leaves out. Throws what `redact` throws.
  */
-export function toCallerEvent(scope: CallerScope, graph: Graph, thread: string, event: RunEvent): RunEvent | undefined {
-  const shown = hideFailure(scope, hideThread(thread, toPublicEvent(graph, event)));
+export function toCallerEvent(
+  scope: CallerScope,
+  graph: Graph | undefined,
+  thread: string,
+  event: RunEvent,
+): RunEvent | undefined {
+  const shown = hideFailure(scope, hideThread(thread, hideChannels(graph, event)));
   const { redact } = scope.options;
-  if (redact === undefined) return shown;
-  try {
-    return redact(shown, scope.caller);
-  } catch (error) {
-    scope.world.log("error", "an event was left out: the option redact threw", { type: event.type, error });
-    return undefined;
-  }
+  return redact === undefined ? shown : redact(shown, scope.caller);
+}
+
+/** Removes the changes of private channels; before the first run of a thread there is no graph, and no change. */
+function hideChannels(graph: Graph | undefined, event: RunEvent): RunEvent {
+  if (graph !== undefined) return toPublicEvent(graph, event);
+  return event.type === "step.committed" || event.type === "transition.taken" ? { ...event, changes: {} } : event;
 }
 
 /** Replaces the id of the thread: in the events of a copy it is that of the original. */

@@ -7,7 +7,7 @@ import type { Cursors } from "./cursors.ts";
 import { findRunRow } from "./find-run-row.ts";
 import { omitUndefined } from "./omit-undefined.ts";
 import { loadPage } from "./pages.ts";
-import { createNothingAtWorkProblem } from "./service-problems.ts";
+import { createNothingToDoProblem } from "./service-problems.ts";
 import { statusTable } from "./status-table.ts";
 import { createUnknownRunError } from "./thread-ids.ts";
 import { toRunView } from "./views.ts";
@@ -70,7 +70,8 @@ async function stopRun(
     const stopped = await stop(store, options);
     return toRunView(scope, await requireRunRow(scope, own, stopped.run));
   } catch (error) {
-    if (run === undefined && isStatewrightError(error, "unknown_run")) throw createNothingAtWorkProblem();
+    if (run === undefined && isStatewrightError(error, "unknown_run"))
+      throw createNothingToDoProblem("No run of the thread is at work or queued.");
     throw error;
   }
 }
@@ -81,8 +82,11 @@ async function requireRunRow({ store }: CallerScope, { stored }: Pick<OwnThread,
   return row;
 }
 
-/** Time between two reads of a row in a store without hints, and after a lost hint, in milliseconds. */
-const pollMs = 500;
+/**
+ * Shortest and longest time between two reads of a row without a hint, in milliseconds. A write that began before the
+ * watch has no hint, so that the first reads follow soon.
+ */
+const [firstPollMs, maxPollMs] = [20, 500];
 
 /** Resolves when the run neither works nor waits for its turn, or when the signal fires. */
 async function waitForRun(
@@ -91,7 +95,7 @@ async function waitForRun(
 ): Promise<RunView> {
   const hints = waitForHint(scope, stored, signal);
   try {
-    for (;;) {
+    for (let pollMs = firstPollMs; ; pollMs = Math.min(2 * pollMs, maxPollMs)) {
       const hint = hints.next(pollMs);
       const row = await requireRunRow(scope, { stored }, run);
       if (statusTable[row.status].isResting || signal.aborted) return toRunView(scope, row);

@@ -6,22 +6,23 @@ import {
   checkFunction,
   checkOptions,
   getEngineOptions,
-  getErrorFact,
+  getStoreRelay,
   guardSchedules,
   invalidOption,
   listOptionNames,
   replaceErrorText,
   systemWorld,
 } from "@statewright/core/adapter";
+
 import { plainCodec } from "@statewright/core/store";
 import type { Action, Caller } from "../access/caller.ts";
 import { RequestProblem } from "../http/problem.ts";
+import { createTapes, type Tapes } from "../tape/tapes.ts";
 import { CallerScope } from "./caller-scope.ts";
 import type { CallerService } from "./caller-service.ts";
 import { createChangeActs } from "./change-states.ts";
 import { createControlActs } from "./control-runs.ts";
 import { type Cursors, createCursors } from "./cursors.ts";
-import { errorTitles } from "./error-titles.ts";
 import { createGraphActs } from "./graphs.ts";
 import { createInterruptActs } from "./interrupts.ts";
 import { createArtifactActs } from "./native/artifacts.ts";
@@ -37,12 +38,15 @@ import type { ServiceOptions } from "./service-options.ts";
 import { createStartActs } from "./start-runs.ts";
 import { createStateActs } from "./states.ts";
 import { createEventActs } from "./stream-events.ts";
+import { createThreadLocks, type ThreadLocks } from "./thread-locks.ts";
 import { createThreadActs } from "./threads.ts";
 
 /** Acts of callers: one object for all requests of a server. */
 export interface Services {
   /** Returns the acts of a caller through a protocol. Throws `invalid_option` for a caller outside of the grammar. */
   forCaller(caller: Caller, protocol: string): NativeService;
+  /** Ends the streams of events: at once without a run at work, otherwise after the next committed superstep. */
+  drainEvents(): void;
 }
 
 const names = listOptionNames<ServiceOptions>({
@@ -56,8 +60,8 @@ const names = listOptionNames<ServiceOptions>({
   exposeErrors: true,
   cursorKey: true,
   onAudit: true,
-  findCaller: true,
   schedules: true,
+  waiting: true,
 });
 
 /**
@@ -73,19 +77,37 @@ const names = listOptionNames<ServiceOptions>({
  */
 export function createServices(options: ServiceOptions): Services {
   checkServiceOptions(options);
-  const { store, codec = plainCodec, world = systemWorld() } = getEngineOptions(options.engine);
-  const cursors = createCursors({ secret: options.cursorKey, store, codec, world });
   guardSchedules(options.engine, createMakerGuard(options));
+  const { store, codec = plainCodec, world = systemWorld(), relay } = getEngineOptions(options.engine);
+  // The relay of a store is in use from its first subscription on: the first run of a server streams its words too.
+  if (relay === undefined) getStoreRelay(store).subscribe("", () => undefined)();
+  const shared = {
+    cursors: createCursors({ secret: options.cursorKey, store, codec, world }),
+    tapes: createTapes({ store, codec, world, relay, waiting: options.waiting }),
+    locks: createThreadLocks(),
+  };
   return {
-    forCaller: (caller, protocol) => createCallerService(new CallerScope(options, caller, protocol), cursors),
+    forCaller: (caller, protocol) => createCallerService(new CallerScope(options, caller, protocol), shared),
+    drainEvents: () => shared.tapes.drain(),
   };
 }
 
 function checkServiceOptions(options: ServiceOptions): void {
   checkOptions("createServices", options, names);
-  const { authorize, contextOf, redact, onAudit, findCaller, scope = "tenant", role = "serve", cursorKey } = options;
-  checkFunction("createServices", { authorize, contextOf, redact, onAudit, findCaller });
-  const { minIntervalMs, maxPerTenant } = getScheduleLimits(options.schedules);
+  const {
+    authorize,
+    contextOf,
+    redact,
+    onAudit,
+    schedules = {},
+    scope = "tenant",
+    role = "serve",
+    cursorKey,
+  } = options;
+  checkFunction("createServices", { authorize, contextOf, redact, onAudit });
+  checkOptions("createServices schedules", schedules, ["minIntervalMs", "maxPerTenant", "findMaker"]);
+  checkFunction("createServices schedules", { findMaker: schedules.findMaker });
+  const { minIntervalMs, maxPerTenant } = getScheduleLimits(schedules);
   checkCount("createServices schedules", { minIntervalMs, maxPerTenant }, 0);
   checkChoice("createServices", { scope }, ["tenant", "caller"]);
   checkChoice("createServices", { role }, ["serve", "readOnly"]);
@@ -98,17 +120,24 @@ function checkServiceOptions(options: ServiceOptions): void {
   });
 }
 
+/** Parts that all callers share. */
+interface SharedParts {
+  readonly cursors: Cursors;
+  readonly tapes: Tapes;
+  readonly locks: ThreadLocks;
+}
+
 /** Creates the acts of a caller. */
-function createCallerService(scope: CallerScope, cursors: Cursors): NativeService {
+function createCallerService(scope: CallerScope, { cursors, tapes, locks }: SharedParts): NativeService {
   const acts: CallerService = {
     ...createGraphActs(scope),
     ...createThreadActs(scope, cursors),
-    ...createStartActs(scope),
+    ...createStartActs(scope, locks),
     ...createControlActs(scope, cursors),
     ...createStateActs(scope, cursors),
     ...createChangeActs(scope),
     ...createInterruptActs(scope, cursors),
-    ...createEventActs(scope),
+    ...createEventActs(scope, tapes),
   };
   const read = createReader(scope);
   const change = createChanger(scope);
@@ -261,11 +290,7 @@ function getCode(error: unknown): string {
   return isStatewrightError(error) ? error.code : "internal";
 }
 
-/** Returns an error as the caller may see it: with the ids of the caller, and an invalid value as the caller's fault. */
+/** Returns an error as the caller may see it: with the ids of the caller. */
 function toCallerError(scope: CallerScope, error: unknown): unknown {
-  if (!isStatewrightError(error)) return error;
-  const shown = replaceErrorText(error, (text) => scope.removePrefix(text));
-  if (shown.code !== "invalid_option") return shown;
-  const title = errorTitles.invalid_option;
-  return new RequestProblem({ status: 422, code: "invalid_option", title, detail: `${getErrorFact(shown)}.` });
+  return isStatewrightError(error) ? replaceErrorText(error, (text) => scope.removePrefix(text)) : error;
 }

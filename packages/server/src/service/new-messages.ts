@@ -1,7 +1,16 @@
 /** Posted messages: of a conversation that a client sends, only new messages of the user are believed. */
-import { type Graph, getState, isStatewrightError, type Message, StatewrightError } from "@statewright/core";
+import {
+  type Graph,
+  getState,
+  isStatewrightError,
+  type Message,
+  StatewrightError,
+  type Store,
+} from "@statewright/core";
 import { checkId, createId, createSha256 } from "@statewright/core/adapter";
+import type { CheckpointRow, RunRow } from "@statewright/core/store";
 import type { CallerScope } from "./caller-scope.ts";
+import { omitUndefined } from "./omit-undefined.ts";
 
 /** Posted message, as far as it is believed. */
 export interface PostedMessage {
@@ -68,13 +77,22 @@ interface InputPlace {
   readonly stored: string;
   readonly branch: string | undefined;
   readonly key: string | undefined;
+  /** Run that a request with this key has started before. */
+  readonly known?: Pick<RunRow, "id" | "branch"> | undefined;
 }
 
 /**
  * Returns the input with the new messages of the user in each channel of messages. Throws `invalid_input` for an input
- * that has messages and nothing else, of which none is a new message of the user.
+ * that is no object, and for one that has messages and nothing else, of which none is a new message of the user.
  */
-export async function selectInput(scope: CallerScope, place: InputPlace, input: object): Promise<object> {
+export async function selectInput(scope: CallerScope, place: InputPlace, input: unknown): Promise<object | undefined> {
+  if (input === undefined) return undefined;
+  if (typeof input !== "object" || input === null || Array.isArray(input))
+    throw new StatewrightError("invalid_input", {
+      what: "the input is not an object",
+      next: "Pass an object with the channels of the graph",
+      place: { graph: place.graph.name },
+    });
   const channels = Object.entries(place.graph.state.channels).filter(([, { kind }]) => kind === "messages");
   const given = channels.map(([name]) => name).filter((name) => Object.hasOwn(input, name));
   if (given.length === 0) return input;
@@ -85,6 +103,11 @@ export async function selectInput(scope: CallerScope, place: InputPlace, input: 
     return [name, selectPosted(scope, place, { posted, known: listIds(Reflect.get(state, name)) })] as const;
   });
   const isEmpty = selected.every(([, messages]) => messages.length === 0);
+  if (isEmpty && place.key !== undefined && place.known === undefined) {
+    // A request with the same key may have saved its run meanwhile.
+    const [known] = await scope.store.runs({ thread: place.stored, key: place.key, limit: 1 });
+    if (known !== undefined) return await selectInput(scope, { ...place, known }, input);
+  }
   if (isEmpty && Object.keys(input).length === given.length)
     throw new StatewrightError("invalid_input", {
       what: "the input has no new message of the user",
@@ -123,9 +146,33 @@ function listIds(messages: unknown): ReadonlySet<string> {
   return new Set(Array.isArray(messages) ? messages.filter(isMessage).map(({ id }) => id) : []);
 }
 
-/** Loads the newest state of the branch; an empty state before the first checkpoint. */
-async function loadState({ store, codec }: CallerScope, { graph, stored, branch }: InputPlace): Promise<object> {
-  const head = await store.head(stored, branch);
-  if (head === undefined) return {};
-  return (await getState(graph, { store, codec, thread: stored, at: head.id })).state;
+/**
+ * Loads the newest state of the branch, or the state before the known run of the key: a repeated request has the same
+ * new messages as the first. An empty state before the first checkpoint.
+ */
+async function loadState({ store, codec }: CallerScope, { graph, stored, branch, known }: InputPlace): Promise<object> {
+  const row = known === undefined ? await store.head(stored, branch) : await findRowBefore(store, stored, known);
+  if (row === undefined) return {};
+  return (await getState(graph, { store, codec, thread: stored, at: row.id })).state;
+}
+
+const pageSize = 50;
+
+/** Finds the newest checkpoint before those of a run: the head of the branch for a run that has none. */
+async function findRowBefore(
+  store: Store,
+  stored: string,
+  { id, branch }: Pick<RunRow, "id" | "branch">,
+): Promise<CheckpointRow | undefined> {
+  let hasSeenRun = false;
+  for (let before: number | undefined; ; ) {
+    const page = { branch, limit: pageSize, ...omitUndefined({ before }) };
+    const rows: readonly CheckpointRow[] = await store.history(stored, page);
+    for (const row of rows) {
+      if (row.run === id) hasSeenRun = true;
+      else if (hasSeenRun) return row;
+    }
+    before = rows.at(-1)?.id;
+    if (rows.length < pageSize) return hasSeenRun ? undefined : await store.head(stored, branch);
+  }
 }

@@ -1,7 +1,8 @@
 /** Options of the acts of callers. */
 import type { Engine, Json, RunEvent } from "@statewright/core";
 import type { AccessRequest, Action, Caller } from "../access/caller.ts";
-import type { ScheduleLimits } from "./native/schedule-limits.ts";
+import type { WaitingLimits } from "../tape/waiting-events.ts";
+import type { ScheduleSettings } from "./native/schedule-limits.ts";
 import type { ThreadScope } from "./thread-ids.ts";
 
 /** Decides whether a caller has the right to an action. */
@@ -68,20 +69,15 @@ export interface ServiceOptions {
   readonly redact?: ((event: RunEvent, caller: Caller) => RunEvent | undefined) | undefined;
   /** Shows messages, causes and places of failures. Default false: code and title only. */
   readonly exposeErrors?: boolean | undefined;
-  /**
-   * Loads the caller who made a schedule when one of its runs is due: `authorize` is asked for this caller, and
-   * undefined skips the run. Default: a caller with the saved id and tenant, without scopes and claims.
-   */
-  readonly findCaller?:
-    | ((maker: Pick<Caller, "id" | "tenant">) => Caller | undefined | Promise<Caller | undefined>)
-    | undefined;
-  /** Limits of the schedules that callers make. */
-  readonly schedules?: ScheduleLimits | undefined;
+  /** Limits of the schedules that callers make, and the rights of their makers. Default: see `ScheduleSettings`. */
+  readonly schedules?: ScheduleSettings | undefined;
   /**
    * Secret of at least 16 characters that seals the cursors of pages. Default: a random key, kept in the store for all
    * its processes.
    */
   readonly cursorKey?: string | undefined;
+  /** Limits of the events that wait for a slow reader. Default: 5,000 events and 1 MiB. */
+  readonly waiting?: WaitingLimits | undefined;
   /** Receives each change after it was done or refused. */
   readonly onAudit?: ((entry: AuditEntry) => void) | undefined;
 }

@@ -1,8 +1,8 @@
 /** Acts that start and continue runs. */
-import { isStatewrightError, type RunHandle, StatewrightError } from "@statewright/core";
-import { checkId } from "@statewright/core/adapter";
+import { isStatewrightError, type Json, type RunHandle, StatewrightError } from "@statewright/core";
+import { checkId, digestArgs } from "@statewright/core/adapter";
 import { checkAnswer } from "@statewright/core/inspect";
-import type { InterruptRow, RunRow } from "@statewright/core/store";
+import type { CheckpointRow, InterruptRow, RunRow } from "@statewright/core/store";
 import type { CallerScope, OwnThread } from "./caller-scope.ts";
 import type { AnswerRequest, CallerService, ContinueRequest, StartedRun, StartRequest } from "./caller-service.ts";
 import { findRunRow } from "./find-run-row.ts";
@@ -13,17 +13,24 @@ import { awaitSavedStart, type SavedStart } from "./saved-start.ts";
 import {
   createChangedCheckpointProblem,
   createInvalidRequestProblem,
-  createNothingToResumeProblem,
+  createNothingToDoProblem,
 } from "./service-problems.ts";
 import { createUnknownRunError, createUnknownThreadError } from "./thread-ids.ts";
+import type { ThreadLocks } from "./thread-locks.ts";
 import { findSeqBeforeStart, getNewestSeq } from "./thread-timeline.ts";
+import { toJson } from "./to-json.ts";
 import { toRunView } from "./views.ts";
+import { waitForHint } from "./wait-for-hint.ts";
 
 /** Creates the acts that start and continue runs of a caller. */
-export function createStartActs(scope: CallerScope): Pick<CallerService, "startRun" | "answer" | "resumeRun"> {
+export function createStartActs(
+  scope: CallerScope,
+  locks: ThreadLocks,
+): Pick<CallerService, "startRun" | "answer" | "resumeRun"> {
   return {
     startRun: (thread, request) => startRun(scope, thread, request),
-    answer: (thread, request) => answer(scope, thread, request),
+    // Two answers of one interrupt: the second finds the first.
+    answer: (thread, request) => locks(scope.toStoredId(thread), () => answer(scope, thread, request)),
     resumeRun: (thread, request) => resumeRun(scope, thread, request),
   };
 }
@@ -39,27 +46,33 @@ async function startRun(scope: CallerScope, thread: string, request: StartReques
   const known = await store.thread(stored);
   if (known !== undefined && !scope.isVisible(known)) throw createUnknownThreadError(thread);
   await checkBranch(scope, { wire: thread, stored }, request.branch, known === undefined);
-  const { key, input, branch, onBusy, metadata, removeMessages } = request;
-  const before = key === undefined ? undefined : (await store.runs({ thread: stored, key, limit: 1 }))[0];
-  if (key !== undefined && before === undefined && (await findAnswered(scope, stored, key)).length > 0)
-    throw createReusedKeyError(thread, key);
+  const { key, branch, onBusy, metadata, removeMessages } = request;
+  const keyed = key === undefined ? undefined : { stored, key, body: toKeyBody(request) };
+  const repeated = keyed === undefined ? undefined : await findRepeatedStart(scope, keyed);
+  if (repeated !== undefined) return repeated;
+  let input: object | undefined;
+  try {
+    input = await selectInput(scope, { graph, stored, branch, key }, request.input);
+  } catch (error) {
+    // Another call under the key has saved the messages meanwhile.
+    const other = keyed === undefined ? undefined : await findRepeatedStart(scope, keyed);
+    if (other !== undefined) return other;
+    throw error;
+  }
   const context = await createRunContext(scope, { graph, thread, asked: request.asked });
   const handle = options.engine.run(graph, {
     ...context,
     thread: stored,
     onKeyReused: "refuse",
-    ...omitUndefined({ key, branch, onBusy, metadata, removeMessages }),
+    ...omitUndefined({ key, keyBody: keyed?.body, branch, onBusy, metadata, removeMessages, input }),
     ...toBreakpoints(request.breakpoints),
-    ...(input === undefined
-      ? {}
-      : { input: await selectInput(scope, { graph, stored, branch, key }, checkInput(input)) }),
     tenant: caller.tenant,
     owner: caller.id,
   });
   const isFirst = !knownHandles.has(handle);
   knownHandles.add(handle);
   const saved = await awaitSavedStart(handle, async (run) => (await findRunRow(store, stored, run)) !== undefined);
-  const isNew = before === undefined && isFirst && saved.run === handle.id;
+  const isNew = isFirst && saved.run === handle.id;
   return await toStartedRun(scope, stored, { ...saved, isNew });
 }
 
@@ -94,8 +107,7 @@ async function answer(scope: CallerScope, thread: string, request: AnswerRequest
   } catch (error) {
     if (repeated.length > 0 && key !== undefined && isStatewrightError(error, "already_answered"))
       throw createReusedKeyError(thread, key);
-    // Another call answered between the check and the claim.
-    if (isStatewrightError(error, "thread_busy")) await checkAnswers(scope, own, answers);
+    if (isStatewrightError(error, "thread_busy")) await awaitOtherAnswer(scope, own, answers);
     throw error;
   }
 }
@@ -109,6 +121,8 @@ async function resumeRun(scope: CallerScope, thread: string, request: ContinueRe
   const { key } = request;
   if (run !== undefined && key !== undefined && run.resumeKey === key)
     return await toStartedRun(scope, own.stored, { run: run.id, seq: undefined, isNew: false });
+  if (run !== undefined && isOver(run, await scope.store.head(own.stored, branch)))
+    throw createNothingToDoProblem("No run of the branch is paused, failed or crashed.");
   const context = await createRunContext(scope, { graph, thread, asked: request.asked, run });
   const handle = scope.options.engine.resume(graph, {
     ...context,
@@ -117,8 +131,13 @@ async function resumeRun(scope: CallerScope, thread: string, request: ContinueRe
     ...toBreakpoints(request.breakpoints),
   });
   const saved = await awaitSavedStart(handle, async () => false);
-  if (saved.seq === undefined) throw createNothingToResumeProblem();
+  if (saved.seq === undefined) throw createNothingToDoProblem("No run of the branch is paused, failed or crashed.");
   return await toStartedRun(scope, own.stored, { ...saved, isNew: true });
+}
+
+/** True for a run that has ended, on a branch that nobody has forked or changed since. */
+function isOver({ status }: RunRow, head: CheckpointRow | undefined): boolean {
+  return (status === "done" || status === "cancelled") && head?.source !== "fork" && head?.source !== "update";
 }
 
 /** Breakpoints of a request as the option of a run. */
@@ -128,13 +147,31 @@ function toBreakpoints(breakpoints: StartRequest["breakpoints"]): {
   return breakpoints === undefined ? {} : { breakpoints: omitUndefined(breakpoints) };
 }
 
-/** Returns the input if it is an object. Throws `invalid_input`: the graph checks its channels. */
-function checkInput(input: unknown): object {
-  if (typeof input === "object" && input !== null && !Array.isArray(input)) return input;
-  throw new StatewrightError("invalid_input", {
-    what: "the input is not an object",
-    next: "Pass an object with the channels of the graph",
-  });
+/** Start under a key. */
+interface KeyedStart {
+  readonly stored: string;
+  readonly key: string;
+  readonly body: Json;
+}
+
+/** What a start under a key is about: a repeated one is equal. */
+function toKeyBody({ graph, input, metadata = {}, removeMessages = [] }: StartRequest): Json {
+  return [graph, toJson(input), metadata, [...removeMessages]];
+}
+
+/** Returns the run that an earlier start of the key began. Throws `key_reused` for another request under the key. */
+async function findRepeatedStart(
+  scope: CallerScope,
+  { stored, key, body }: KeyedStart,
+): Promise<StartedRun | undefined> {
+  const { store, codec } = scope;
+  const [run] = await store.runs({ thread: stored, key, limit: 1 });
+  const isSame = run?.bodyHash === undefined || run.bodyHash === digestArgs(codec, body);
+  if (!isSame || (run === undefined && (await findAnswered(scope, stored, key)).length > 0))
+    throw createReusedKeyError(scope.toWireId(stored), key);
+  return run === undefined
+    ? undefined
+    : await toStartedRun(scope, stored, { run: run.id, seq: undefined, isNew: false });
 }
 
 /** Throws `unknown_branch` for a branch that the thread does not have: a run would create it. */
@@ -156,7 +193,7 @@ export async function checkBranch(
 }
 
 /** Throws the problem `checkpoint_changed` when the head of the branch is another checkpoint than the request names. */
-export async function checkHead(
+async function checkHead(
   { store }: CallerScope,
   { stored }: Pick<OwnThread, "stored">,
   branch: string,
@@ -182,6 +219,18 @@ async function checkAnswers(
   const [branch = "main", ...others] = branches;
   if (others.length === 0) return branch;
   throw createInvalidRequestProblem("answers: expected interrupts of one branch. Answer each branch by itself.");
+}
+
+/** Time in which another process saves the answers for which it has claimed the thread, in milliseconds. */
+const otherAnswerMs = 500;
+
+/** Throws `already_answered` when another process, which holds the thread, has answered meanwhile. */
+async function awaitOtherAnswer(scope: CallerScope, own: OwnThread, answers: AnswerRequest["answers"]): Promise<void> {
+  await checkAnswers(scope, own, answers);
+  const hints = waitForHint(scope, own.stored, new AbortController().signal);
+  await hints.next(otherAnswerMs);
+  hints.stop();
+  await checkAnswers(scope, own, answers);
 }
 
 /** Lists the interrupts of a thread that were answered under a key. */

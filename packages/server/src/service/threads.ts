@@ -75,8 +75,8 @@ export function createThreadActs(scope: CallerScope, cursors: Cursors): Pick<Cal
       await deleteThread(store, stored);
     },
     copyThread: async (thread, to = createId("thread_", world.random)) => {
-      const { stored } = await scope.requireThread(thread, { action: "thread.read" });
       await scope.ask({ action: "thread.write", thread: to, changes: true });
+      const { stored } = await scope.requireThread(thread, { action: "thread.read" });
       await copyThread(store, stored, scope.toStoredId(to));
       const { row } = await scope.requireThread(to, { action: "thread.read" });
       return toThreadView(scope, row);

@@ -3,7 +3,7 @@ import type { ErrorRecord } from "@statewright/core";
 import type { RunRow, ThreadRow } from "@statewright/core/store";
 import type { CallerScope } from "./caller-scope.ts";
 import type { RunView, ThreadView } from "./caller-service.ts";
-import { findErrorTitle } from "./error-titles.ts";
+import { findFailureTitle } from "./failure-titles.ts";
 import { omitUndefined } from "./omit-undefined.ts";
 
 /** Returns a thread as its caller sees it. */
@@ -37,7 +37,7 @@ export function toFailureView(
   { options }: CallerScope,
   { code, message }: ErrorRecord,
 ): { readonly code: string; readonly title: string } {
-  const title = code === undefined ? undefined : findErrorTitle(code);
+  const title = code === undefined ? undefined : findFailureTitle(code);
   const shown =
     code === undefined || title === undefined ? { code: "node_failed", title: "The run failed." } : { code, title };
   return options.exposeErrors === true ? { ...shown, title: message } : shown;

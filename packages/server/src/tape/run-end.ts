@@ -1,6 +1,7 @@
 /** End of a stream of events: after the last event of a run, or when no run is at work or queued. */
 import { type RunEvent, streamEvents } from "@statewright/core";
 import { type Codec, getClaimableKind, type RunRow, type Store } from "@statewright/core/store";
+import { findRunRow } from "../service/find-run-row.ts";
 
 /** When a stream ends by itself. */
 export type StreamEnd = "idle" | { readonly run: string };
@@ -57,7 +58,7 @@ export class RunEnd {
     const previous = this.#started.get(event.branch);
     this.#started.set(event.branch, event);
     if (this.#end === "idle" || event.run === this.#end.run) return false;
-    const row = await this.#place.store.run(this.#end.run);
+    const row = await this.#findRow(this.#end.run);
     return row === undefined || (row.branch === event.branch && (await this.#isOver(row, previous, event.seq)));
   }
 
@@ -66,7 +67,7 @@ export class RunEnd {
     if (this.#end === "idle" || !isRest(event)) return false;
     const started = this.#started.get(event.branch);
     if (started !== undefined && started.run !== this.#end.run) return false;
-    const row = await this.#place.store.run(this.#end.run);
+    const row = await this.#findRow(this.#end.run);
     return row === undefined || (row.branch === event.branch && (await this.#isOver(row, started, event.seq)));
   }
 
@@ -77,7 +78,7 @@ export class RunEnd {
       if (await hasActiveRun(this.#place)) return false;
       return (await store.events(thread, { after: seq, limit: 1 })).length === 0;
     }
-    const row = await store.run(this.#end.run);
+    const row = await this.#findRow(this.#end.run);
     return row === undefined || (!isActive(row) && !(await this.#hasUnreadEvents(row, seq)));
   }
 
@@ -98,6 +99,10 @@ export class RunEnd {
       if ((isStart(event) || isRest(event)) && atWork === row.id) return true;
     }
     return false;
+  }
+
+  #findRow(run: string): Promise<RunRow | undefined> {
+    return findRunRow(this.#place.store, this.#place.thread, run);
   }
 
   #readStored(after: number): AsyncIterable<RunEvent> {

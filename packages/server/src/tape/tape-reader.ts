@@ -4,6 +4,8 @@
  */
 import { type EventView, type RunEvent, streamEvents } from "@statewright/core";
 import { isDurable, isInView } from "@statewright/core/adapter";
+import { SlowReaderError } from "../http/slow-reader.ts";
+import { StreamDrainedError } from "../http/stream-drained.ts";
 import type { ThreadFrame } from "../service/caller-service.ts";
 import { RunEnd, type StreamEnd, type StreamPlace } from "./run-end.ts";
 import { selectBranch } from "./select-branch.ts";
@@ -21,14 +23,6 @@ export interface TapeRequest {
   readonly limits: WaitingLimits;
   /** Form of an event for the reader; undefined for an event that the reader may not see. Must not throw. */
   readonly show: (event: RunEvent) => RunEvent | undefined;
-}
-
-/** A reader that does not read: its stream is cut, and it comes back with the number of its last event. */
-export class SlowReaderError extends Error {
-  constructor() {
-    super("a reader of events did not read. Read again after the last event.");
-    this.name = "SlowReaderError";
-  }
 }
 
 /** Reader of a tape. */
@@ -86,7 +80,10 @@ export class TapeReader implements TapeListener {
     this.#wake?.();
   }
 
-  /** Streams the frames. Throws `SlowReaderError` for a reader above its limits, and the failure of the tape. */
+  /**
+   * Streams the frames. Throws `SlowReaderError` for a reader above its limits, `StreamDrainedError` at a drain, and the
+   * failure of the tape.
+   */
   async *read(): AsyncGenerator<ThreadFrame, undefined, undefined> {
     const { signal } = this.request;
     const wake = (): void => this.#wake?.();
@@ -109,14 +106,15 @@ export class TapeReader implements TapeListener {
       if (event !== undefined) {
         this.#pass(event);
         if (yield* this.#yieldEvent(event)) return undefined;
-        if (this.#isDraining && event.type === "step.committed" && event.within === undefined) return undefined;
+        if (this.#isDraining && event.type === "step.committed" && event.within === undefined)
+          throw new StreamDrainedError();
       } else if (this.#end !== undefined) {
         if (this.#end.kind === "failed") throw this.#end.error;
         yield { type: "thread.deleted" };
         return undefined;
       } else if (!this.#isLive) {
         if (yield* this.#catchUpOrEnd()) return undefined;
-      } else if (this.#isDraining && !this.#tape.isAtWork) return undefined;
+      } else if (this.#isDraining && !this.#tape.isAtWork) throw new StreamDrainedError();
       else if (await this.#hasEnded()) return undefined;
       else await this.#wait();
     }

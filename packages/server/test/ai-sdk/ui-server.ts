@@ -5,8 +5,7 @@ import { onTestFinished } from "vitest";
 import type { UiChunk, UiMessage } from "../../src/ai-sdk/ui-chunk.ts";
 import { uiStream } from "../../src/ai-sdk/ui-stream.ts";
 import type { UiStreamOptions } from "../../src/ai-sdk/ui-stream-options.ts";
-import { createServer, type Server } from "../../src/create-server.ts";
-import { createServices, type Services } from "../../src/service/create-services.ts";
+import { type Server, serve } from "../../src/index.ts";
 import { createChat } from "./agents.ts";
 
 const token = "a-token-that-is-long-enough";
@@ -31,7 +30,6 @@ export interface UiServerOptions extends UiStreamOptions {
 /** Server of a test. */
 export interface UiServer {
   readonly server: Server;
-  readonly services: Services;
   readonly store: Store;
   readonly send: (path: string, init?: RequestInit) => Promise<Response>;
   /** Posts as `useChat` does, and reads the whole response. */
@@ -47,12 +45,7 @@ export function createUiServer({ model, helper, store = memoryStore(), ...option
   const chat = createChat({ model, store, ...(helper === undefined ? {} : { helper }) });
   const host = engine({ store, graphs: [chat] });
   onTestFinished(() => host.stop({ now: true }));
-  const services = createServices({ engine: host });
-  const server = createServer({ engine: host, access: { token } }, () => ({
-    protocols: [uiStream(options)],
-    forCaller: services.forCaller,
-    getDocument: () => ({}),
-  }));
+  const server = serve({ engine: host, access: { token }, protocols: [uiStream(options)] });
   onTestFinished(() => server.close());
   const send = (path: string, init: RequestInit = {}): Promise<Response> =>
     server.fetch(
@@ -64,7 +57,6 @@ export function createUiServer({ model, helper, store = memoryStore(), ...option
   const read: UiServer["read"] = async (path, init) => await readResponse(await send(path, init));
   return {
     server,
-    services,
     store,
     send,
     read,

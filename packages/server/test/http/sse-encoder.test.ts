@@ -45,7 +45,7 @@ test("a frame with any string is one line of JSON and reads as the same value, a
   );
 });
 
-test("an event name or id with any other character is refused, so that no value can begin a line of its own [V140, SS39]", () => {
+test("an event name or id with any other character is refused, so that no value can begin a line of its own [V140]", () => {
   const { encode } = createSseEncoder();
   fc.assert(
     fc.property(anyString, fc.constantFrom("id", "event"), (text, field) => {
@@ -68,7 +68,7 @@ test("a comment of any text is a single line without a blank line after it [V37,
   );
 });
 
-test("literal text such as [DONE] is a frame of one line, whatever it holds [V140, SS39]", () => {
+test("literal text such as [DONE] is a frame of one line, whatever it holds [V140]", () => {
   const { encode } = createSseEncoder();
   expect(encode({ text: "[DONE]" })).toBe("data: [DONE]\n\n");
   fc.assert(

@@ -2,7 +2,10 @@
 import { type VirtualClock, virtualClock } from "@statewright/testing";
 import { expect, test } from "vitest";
 import { RequestProblem } from "../../src/http/problem.ts";
+import { createProblem } from "../../src/http/problem-table.ts";
 import type { SseLine, StreamOptions } from "../../src/http/route.ts";
+import { SlowReaderError } from "../../src/http/slow-reader.ts";
+import { StreamDrainedError } from "../../src/http/stream-drained.ts";
 import { createStreams, type StreamCall, type StreamLimits, type Streams } from "../../src/http/stream-response.ts";
 
 const ada = { id: "ada", tenant: "one" };
@@ -63,8 +66,7 @@ function createSetup(limits: Partial<StreamLimits> = {}): Setup {
   const world = virtualClock();
   const streams = createStreams({
     ...{ world, limits },
-    toProblem: () => ({ status: 500, code: "internal", title: "The server failed" }),
-    isCut: (error) => error instanceof RangeError,
+    toProblem: (error) => createProblem(error instanceof RangeError ? "store_locked" : "internal"),
   });
   return { world, streams };
 }
@@ -147,7 +149,7 @@ test("lines of a turn of the event loop leave together and in order, and the str
   });
 });
 
-test("a reader that leaves stops the source in the same turn, by cancel and by the signal of its request [V31]", async () => {
+test("a reader that leaves stops the source in the same turn, by cancel and by the signal of its request [V116]", async () => {
   const { world, streams } = createSetup();
   const [cancelled, disconnected] = [new ScriptedSource(), new ScriptedSource()];
   const body = read(streams.respond(createCall(), cancelled.open));
@@ -194,6 +196,16 @@ test("a failure of the source becomes the last frames of the protocol and a prop
   });
 });
 
+test("a failure of the store that will pass ends a stream with a comment, so that its client comes back [V119]", async () => {
+  const { world, streams } = createSetup();
+  const source = new ScriptedSource();
+  const body = read(streams.respond(createCall(), source.open, failureFrames));
+  source.push({ data: 1 });
+  source.fail(new RangeError("the file is locked"));
+  await world.waitUntilIdle();
+  expect(body).toMatchObject({ text: ": open\ndata: 1\n\n: store_locked\n", hasEnded: true, error: undefined });
+});
+
 test("a line that cannot be encoded is a failure of the stream, not a broken frame [V138, V140]", async () => {
   const { world, streams } = createSetup();
   const source = new ScriptedSource();
@@ -207,11 +219,44 @@ test("a slow reader is cut without a last frame, so that its client comes back b
   const { world, streams } = createSetup();
   const source = new ScriptedSource();
   const body = read(streams.respond(createCall(), source.open, failureFrames));
-  source.fail(new RangeError("too slow"));
+  source.fail(new SlowReaderError());
   await world.waitUntilIdle();
   expect(body).toMatchObject({ text: ": open\n", hasEnded: true });
-  expect(body.error).toBeInstanceOf(RangeError);
+  expect(body.error).toBeInstanceOf(SlowReaderError);
   expect(streams.open).toBe(0);
+});
+
+test("a connection with waiting bytes that takes none for half a minute is cut, and a slow or silent one is not [V115]", async () => {
+  const { world, streams } = createSetup({ bufferBytes: 1_000 });
+  const sources = Array.from({ length: 3 }, () => new ScriptedSource());
+  const [stalled, slow, silent] = sources.map((source) => streams.respond(createCall(), source.open).body?.getReader());
+  const failure = stalled?.closed.catch((error: unknown) => error);
+  const line = { data: "x".repeat(400) };
+  sources[0]?.push(...Array.from({ length: 100 }, () => line));
+  sources[1]?.push(...Array.from({ length: 100 }, () => line));
+  await world.advance(25_000);
+  expect(streams.open).toBe(3);
+  for (let count = 0; count < 3; count++) {
+    await slow?.read();
+    await world.advance(10_000);
+  }
+  expect(streams.open).toBe(2);
+  expect(sources.map(({ signals }) => signals[0]?.aborted)).toEqual([true, false, false]);
+  expect(await failure).toBeInstanceOf(SlowReaderError);
+  await Promise.all([slow?.cancel(), silent?.cancel()]);
+  expect({ open: streams.open, timers: world.timers }).toEqual({ open: 0, timers: 0 });
+});
+
+test("a source that stops with its process ends the stream with a comment instead of the last frames of the protocol [V128]", async () => {
+  const { world, streams } = createSetup();
+  const source = new ScriptedSource();
+  const body = read(streams.respond(createCall(), source.open, failureFrames));
+  const drained = streams.drain({ graceMs: 3_000 });
+  source.push({ data: "step" });
+  source.fail(new StreamDrainedError());
+  await world.waitUntilIdle();
+  await drained;
+  expect(body.text).toBe(': open\ndata: "step"\n\n: the server is stopping\n');
 });
 
 /** Returns the problem that opening a stream throws. */
@@ -225,7 +270,7 @@ function getProblem(streams: Streams, call: StreamCall): RequestProblem["problem
   }
 }
 
-test("a caller with 32 open streams is refused with 429 and a time to come back, and others are not [V117, SS31]", async () => {
+test("a caller with 32 open streams is refused with 429 and a time to come back, and others are not [V117]", async () => {
   const { world, streams } = createSetup();
   const bodies = Array.from({ length: 32 }, () => read(streams.respond(createCall(), new ScriptedSource().open)));
   expect(getProblem(streams, createCall())).toMatchObject({
@@ -239,7 +284,7 @@ test("a caller with 32 open streams is refused with 429 and a time to come back,
   expect(getProblem(streams, createCall())).toBeUndefined();
 });
 
-test("a process opens at most 5,000 streams, and counts none that has ended [V117, SS31]", async () => {
+test("a process opens at most 5,000 streams, and counts none that has ended [V117]", async () => {
   const { streams } = createSetup();
   const open = (index: number): StreamCall => createCall({ caller: { id: `user${index}`, tenant: "one" } });
   const responses = Array.from({ length: 5_000 }, (_, index) =>
@@ -251,7 +296,7 @@ test("a process opens at most 5,000 streams, and counts none that has ended [V11
   expect(getProblem(streams, open(5_000))).toBeUndefined();
 });
 
-test("a stream ends with a last frame within 60 seconds after the right of its caller has ended [V105, SS33]", async () => {
+test("a stream ends with a last frame within 60 seconds after the right of its caller has ended [V105]", async () => {
   const { world, streams } = createSetup();
   let isAllowed = true;
   const source = new ScriptedSource();
@@ -265,7 +310,7 @@ test("a stream ends with a last frame within 60 seconds after the right of its c
   expect(source.signals[0]?.aborted).toBe(true);
 });
 
-test("a stream ends when the right of its caller cannot be checked [V105, SS33]", async () => {
+test("a stream ends when the right of its caller cannot be checked [V105]", async () => {
   const { world, streams } = createSetup();
   const isAllowed = (): never => {
     throw new Error("the directory is unreachable");
@@ -276,7 +321,7 @@ test("a stream ends when the right of its caller cannot be checked [V105, SS33]"
   expect(world.lines.map(({ level }) => level)).toEqual(["error"]);
 });
 
-test("a revoked caller loses its streams at once, and other callers keep theirs [V105, SS33]", async () => {
+test("a revoked caller loses its streams at once, and other callers keep theirs [V105]", async () => {
   const { world, streams } = createSetup();
   const revoked = new Set<string>();
   const open = (caller: typeof ada) => {
@@ -298,7 +343,7 @@ test("a draining server opens no stream, and ends the open ones with a comment, 
   const drained = streams.drain({ graceMs: 3_000 }).then(() => {
     isDrained = true;
   });
-  expect(getProblem(streams, createCall())).toMatchObject({ status: 503, code: "drained", retryAfterMs: 5_000 });
+  expect(getProblem(streams, createCall())).toMatchObject({ status: 503, code: "draining", retryAfterMs: 5_000 });
   quick.push({ data: "step" });
   quick.finish();
   await world.waitUntilIdle();

@@ -1,11 +1,11 @@
 /** Tenants: threads and runs of another tenant do not exist. */
 import { isStatewrightError } from "@statewright/core";
+import { systemWorld } from "@statewright/core/adapter";
 import { createThread } from "@statewright/core/inspect";
 import { describe, expect, test } from "vitest";
 import type { CallerService } from "../../src/index.ts";
-import { ann, bob, createReviewServices, stores } from "./service-fixture.ts";
-
-const never = new AbortController().signal;
+import { ann, bob, createTestServices, never } from "../support/create-test-services.ts";
+import { openTestStore, storeKinds } from "../support/test-store.ts";
 
 /** Acts on a thread and a run, by name. */
 const acts: Readonly<Record<string, (service: CallerService, thread: string, run: string) => Promise<unknown>>> = {
@@ -39,12 +39,12 @@ async function findFailure(work: Promise<unknown>): Promise<unknown> {
   return isStatewrightError(error) ? { code: error.code, message: error.message, details: error.details } : error;
 }
 
-describe.each(Object.keys(stores))("in a store of kind %s", (kind) => {
+describe.each(storeKinds)("in a store of kind %s", (kind) => {
   test("each act on a thread or a run of another tenant fails like one on a missing thread [V99]", async () => {
-    const { store, close } = stores[kind]?.() ?? expect.fail();
-    const { services } = createReviewServices(store);
+    const store = openTestStore(kind, systemWorld());
+    const { services } = createTestServices(store);
     const [own, other] = [services.forCaller(ann, "native"), services.forCaller(bob, "native")];
-    const { run } = await own.startRun("trip", { graph: "review", input: { topic: "boats" } });
+    const { run } = await own.startRun("trip", { graph: "poem", input: { topic: "boats" } });
     await own.waitForRun(run.id, never);
     for (const [name, act] of Object.entries(acts)) {
       const refused = await findFailure(act(other, "trip", run.id));
@@ -56,14 +56,13 @@ describe.each(Object.keys(stores))("in a store of kind %s", (kind) => {
     }
     expect(await own.getThread("trip")).toMatchObject({ id: "trip", status: "waiting" });
     expect((await other.listThreads({})).data.map(({ id }) => id)).toEqual(["warm-up"]);
-    expect(await other.countThreads({ graph: "review" })).toBe(0);
+    expect(await other.countThreads({ graph: "poem" })).toBe(0);
     expect((await other.listInterrupts({})).data).toEqual([]);
-    await close();
   });
 
   test("a row whose column disagrees with the prefix of its id is served to neither tenant [V99]", async () => {
-    const { store, close } = stores[kind]?.() ?? expect.fail();
-    const { services } = createReviewServices(store);
+    const store = openTestStore(kind, systemWorld());
+    const { services } = createTestServices(store);
     await createThread(store, { thread: "t.acme.mixed", tenant: "globex" });
     for (const caller of [ann, bob]) {
       const service = services.forCaller(caller, "native");
@@ -71,18 +70,16 @@ describe.each(Object.keys(stores))("in a store of kind %s", (kind) => {
       expect(await findFailure(service.getThread("mixed"))).toMatchObject({ code: "unknown_thread" });
       expect(await findFailure(service.getThread("t.acme.mixed"))).toMatchObject({ code: "unknown_thread" });
     }
-    await close();
   });
 });
 
 test("in the scope `caller` two users of a tenant reach only their own threads [V99]", async () => {
-  const { store, close } = stores["memory"]?.() ?? expect.fail();
-  const { services } = createReviewServices(store, { scope: "caller" });
+  const store = openTestStore("memory", systemWorld());
+  const { services } = createTestServices(store, { scope: "caller" });
   const [one, other] = [services.forCaller(ann, "native"), services.forCaller({ ...ann, id: "eve" }, "native")];
   await one.createThread({ id: "mine", title: "of ann" });
   expect(await findFailure(other.getThread("mine"))).toMatchObject({ code: "unknown_thread" });
   expect((await other.listThreads({})).data).toEqual([]);
   await other.createThread({ id: "mine", title: "of eve" });
   expect((await one.getThread("mine")).title).toBe("of ann");
-  await close();
 });

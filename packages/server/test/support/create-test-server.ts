@@ -33,7 +33,7 @@ export interface TestRequest {
 export interface TestServerOptions extends Partial<Omit<ServeOptions, "engine">> {
   /** Default `memory`. */
   readonly store?: StoreKind | Store;
-  /** Further graphs. */
+  /** Further graphs; one in place of a test graph of the same name. */
   readonly graphs?: readonly Graph[];
 }
 
@@ -74,7 +74,9 @@ export async function createTestServer(options: TestServerOptions = {}): Promise
   const clock = virtualClock();
   const store = typeof given === "string" ? openTestStore(given, clock) : given;
   const testGraphs = createTestGraphs();
-  const host = engine({ store, graphs: [...testGraphs.graphs, ...graphs], world: clock });
+  const replaced = new Set(graphs.map(({ name }) => name));
+  const kept = testGraphs.graphs.filter(({ name }) => !replaced.has(name));
+  const host = engine({ store, graphs: [...kept, ...graphs], world: clock });
   await host.start();
   onTestFinished(() => host.stop({ now: true }));
   const { ann, amy, bob, root } = testTokens;

@@ -3,7 +3,7 @@ import * as z from "zod";
 import { formatProblem } from "../../src/http/problem-response.ts";
 import type { Protocol } from "../../src/http/route.ts";
 
-const start = z.strictObject({ graph: z.string(), text: z.string() });
+const start = z.strictObject({ graph: z.string(), texts: z.array(z.string()) });
 const answers = z.strictObject({ answers: z.record(z.string(), z.unknown()) });
 
 export const echoProtocol: Protocol = {
@@ -31,11 +31,13 @@ export const echoProtocol: Protocol = {
       action: "run.start",
       isRead: false,
       handle: async ({ service, params, readJson }) => {
-        const { graph, text } = await readJson(start);
-        const input =
-          graph === "review"
-            ? { draft: text }
-            : { messages: [{ id: "m1", role: "user", content: [{ type: "text", text }] }] };
+        const { graph, texts } = await readJson(start);
+        const messages = texts.map((text, index) => ({
+          id: `m${index}`,
+          role: "user",
+          content: [{ type: "text", text }],
+        }));
+        const input = graph === "assistant" ? { messages } : { draft: texts.join(" ") };
         const { run } = await service.startRun(params["thread"] ?? "", { graph, input });
         const row = await service.waitForRun(run.id, new AbortController().signal);
         return Response.json(row);

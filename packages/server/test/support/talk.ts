@@ -5,6 +5,7 @@ import {
   defineGraph,
   defineState,
   END,
+  fork,
   getMessageText,
   type Message,
   type Model,
@@ -14,6 +15,7 @@ import {
   run,
   START,
   type Store,
+  submit,
 } from "@statewright/core";
 import { memoryRelay } from "@statewright/core/store";
 import { type VirtualClock, virtualClock } from "@statewright/testing";
@@ -105,12 +107,9 @@ export class Talk {
   }
 
   /** Starts a run and waits for its model request. */
-  async ask(thread: string, more: { readonly relay?: Relay } = {}): Promise<void> {
+  async ask(thread: string, more: { readonly branch?: string } = {}): Promise<void> {
     const { store, world, relay } = this;
-    this.#asked += 1;
-    const question: Message = { role: "user", id: `u${this.#asked}`, content: [{ type: "text", text: "Oslo?" }] };
-    const input = { messages: [question] };
-    this.#result = run(this.#graph, { store, thread, world, relay, input, ...more }).result;
+    this.#result = run(this.#graph, { store, thread, world, relay, input: this.#createInput(), ...more }).result;
     await Promise.race([this.speaker.waitForRequest(), this.#result]);
   }
 
@@ -121,10 +120,34 @@ export class Talk {
   }
 
   /** Runs a whole turn of one word. */
-  async answer(thread: string, word = "word"): Promise<void> {
-    await this.ask(thread);
+  async answer(thread: string, word = "word", more: { readonly branch?: string } = {}): Promise<void> {
+    await this.ask(thread, more);
     this.speaker.say(word);
     await this.finish();
+  }
+
+  /** Puts a run into the queue of the thread. */
+  async enqueue(thread: string): Promise<string> {
+    const { store, world } = this;
+    return (await submit(this.#graph, { store, world, thread, input: this.#createInput() })).run;
+  }
+
+  /** Waits for the model request of the queued run, which starts after the run before it. */
+  async startQueued(): Promise<void> {
+    await this.speaker.waitForRequest();
+  }
+
+  /** Makes a branch of the newest checkpoint. */
+  async fork(thread: string): Promise<string> {
+    const { store, world } = this;
+    const head = await store.head(thread);
+    if (head === undefined) throw new Error("the thread has no checkpoint");
+    return fork(this.#graph, { store, world, thread, at: head.id, name: "other" });
+  }
+
+  #createInput(): { readonly messages: readonly Message[] } {
+    this.#asked += 1;
+    return { messages: [{ role: "user", id: `u${this.#asked}`, content: [{ type: "text", text: "Oslo?" }] }] };
   }
 }
 

@@ -342,6 +342,10 @@ describe("idempotency key of a run", () => {
     expect((await start(store, "slow", refuse).result).run).toBe(first.id);
     await world.waitUntilIdle();
     expect(startedRuns).toEqual(["slow"]);
+    const keyed = { ...refuse, key: "b", keyBody: { posted: 1 } };
+    const started = await start(store, "one", keyed).result;
+    expect((await start(store, "two", keyed).result).run).toBe(started.run);
+    await getFailure(start(store, "one", { ...keyed, keyBody: { posted: 2 } }).result, "key_reused");
   });
 
   test("a repeated start under the key of a failed run returns its error, and under the key of a crashed run continues it", async () => {

@@ -1,12 +1,25 @@
 /** Routes of runs: start, list, answer, resume, cancel, pause, and messages for a run at work. */
-import type { Message } from "@statewright/core";
+import type { Message, RunStatus } from "@statewright/core";
 import type { RouteCall } from "../../http/route.ts";
+import type { CallerService, CancelRequest, Page, RunView } from "../../service/caller-service.ts";
+import { createNothingToDoProblem } from "../../service/service-problems.ts";
 import { answerStarted, startedFrames } from "../answer-started.ts";
 import { checkHead } from "../check-head.ts";
 import { type Answer, type ApiRoute, createJson, defineRoute } from "../define-route.ts";
 import { readKey, readWaitMs } from "../request-headers.ts";
 import { inboxMessage, inboxReceipt, type WireUserMessage } from "../schemas/messages.ts";
-import { answers, cancel, newRun, outcome, pause, resume, run, runPage, runQuery } from "../schemas/runs.ts";
+import {
+  answers,
+  cancel,
+  newRun,
+  outcome,
+  pause,
+  resume,
+  run,
+  runOrOutcome,
+  runPage,
+  runQuery,
+} from "../schemas/runs.ts";
 import { toUserMessage } from "../to-user-message.ts";
 import { toPage, toRun } from "../to-wire.ts";
 
@@ -46,7 +59,7 @@ function createStartRoutes(): readonly ApiRoute[] {
       body: newRun,
       frames: startedFrames,
       answers: {
-        200: { ...rested, description: "The run at rest, with `Prefer: wait`; or the known run of the key" },
+        200: { description: "The run at rest, with `Prefer: wait`; or the known run of the key", schema: runOrOutcome },
         201: { ...accepted, description: "The started run" },
         202: { ...accepted, description: "The queued run, or a run that works longer than `Prefer: wait`" },
       },
@@ -113,7 +126,7 @@ function createStopRoutes(): readonly ApiRoute[] {
         202: { description: "The cancellation is saved; the run ends soon", schema: run },
       },
       handle: async (call, { body: { wait, ...body } }) => {
-        const cancelled = await call.service.cancelRun(call.params["thread"] ?? "", body);
+        const cancelled = await stopRun(call, body, { statuses: unended, stop: call.service.cancelRun });
         const ms = readWaitMs(call.request) ?? (wait === true ? cancelWaitMs : undefined);
         if (ms === undefined) return createJson(toRun(cancelled), { status: 202 });
         const rest = await call.service.waitForRest(cancelled.id, { ms, signal: call.request.signal });
@@ -126,11 +139,34 @@ function createStopRoutes(): readonly ApiRoute[] {
       summary: "Pause the run at work at the end of its superstep",
       body: pause,
       answers: { 202: { description: "The pause is saved", schema: run } },
-      handle: async ({ service, params }, { body }) =>
-        createJson(toRun(await service.pauseRun(params["thread"] ?? "", body)), { status: 202 }),
+      handle: async (call, { body }) => {
+        const paused = await stopRun(call, body, {
+          statuses: ["queued", "running", "waiting", "crashed"],
+          stop: call.service.pauseRun,
+        });
+        return createJson(toRun(paused), { status: 202 });
+      },
     }),
   ];
 }
+
+const unended: readonly RunStatus[] = ["queued", "running", "waiting", "paused", "parked", "crashed"];
+
+/** Stops a run. Throws a problem (409) when the thread has no run, or the named run is not one, of these statuses. */
+async function stopRun(
+  { service, params }: RouteCall,
+  request: CancelRequest,
+  { statuses, stop }: { readonly statuses: readonly RunStatus[]; readonly stop: CallerService["cancelRun"] },
+): Promise<RunView> {
+  const thread = params["thread"] ?? "";
+  const { data } = request.run === undefined ? await service.listRuns(thread, { status: statuses, limit: 1 }) : noRuns;
+  const named = request.run === undefined ? undefined : await service.getRun(request.run);
+  const isStoppable = named === undefined ? data.length > 0 : statuses.includes(named.status);
+  if (isStoppable) return await stop(thread, request);
+  throw createNothingToDoProblem("No run of the thread is at work.");
+}
+
+const noRuns: Page<RunView> = { data: [] };
 
 function createInboxRoute(): ApiRoute {
   return defineRoute({

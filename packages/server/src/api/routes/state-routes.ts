@@ -8,7 +8,7 @@ import { type ApiRoute, createJson, defineRoute } from "../define-route.ts";
 import { formatEtag, matchesEtag, readKey } from "../request-headers.ts";
 import { createRequestProblem } from "../request-problems.ts";
 import { edit } from "../schemas/messages.ts";
-import { outcome, run } from "../schemas/runs.ts";
+import { run, runOrOutcome } from "../schemas/runs.ts";
 import {
   branchList,
   diffQuery,
@@ -142,7 +142,7 @@ function createEditRoute(): ApiRoute {
     body: edit,
     frames: startedFrames,
     answers: {
-      200: { description: "The run at rest, with `Prefer: wait`", schema: outcome },
+      200: { description: "The run at rest, with `Prefer: wait`; or the known run of the key", schema: runOrOutcome },
       201: { description: "The started run", schema: run, headers: ["location"] },
       202: { description: "A run that works longer than `Prefer: wait`", schema: run, headers: ["location"] },
     },

@@ -181,3 +181,6 @@ export const outcome: z.ZodType<WireOutcome> = nameSchema(
   "Outcome",
   z.strictObject({ run, state: state.optional().describe("Absent for a run that was cancelled in the queue") }),
 );
+
+/** Known run of an idempotency key, or a run at rest with its state. */
+export const runOrOutcome: z.ZodType<WireRun | WireOutcome> = nameSchema("RunOrOutcome", z.union([run, outcome]));

@@ -1,5 +1,6 @@
 /** Routes about the server and its assistants. */
 import type { Json } from "@statewright/core";
+import { packageVersion } from "@statewright/core/adapter";
 import * as z from "zod";
 import type { Route, RouteCall } from "../../http/route.ts";
 import { loadAssistantGraph, toWireAssistant } from "../assistants.ts";
@@ -17,7 +18,10 @@ const searchSchema = z.object({
 
 /** Routes that describe the server and its graphs. */
 export const assistantRoutes: readonly Route[] = [
-  createRead("/info", async () => ({ version: "0.1.0", flags: { assistants: true, crons: false, langsmith: false } })),
+  createRead("/info", async () => ({
+    version: packageVersion,
+    flags: { assistants: true, crons: false, langsmith: false },
+  })),
   createRead("/ok", async () => ({ ok: true })),
   { method: "POST", path: "/assistants/search", action: "graph.read", isRead: true, handle: searchAssistants },
   { method: "POST", path: "/assistants/count", action: "graph.read", isRead: true, handle: countAssistants },

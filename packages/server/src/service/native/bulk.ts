@@ -5,7 +5,7 @@ import type { ListedRunRow } from "@statewright/core/store";
 import { RequestProblem } from "../../http/problem.ts";
 import type { CallerScope } from "../caller-scope.ts";
 import type { CallerService } from "../caller-service.ts";
-import { findErrorTitle } from "../error-titles.ts";
+import { findFailureTitle } from "../failure-titles.ts";
 import { omitUndefined } from "../omit-undefined.ts";
 import { createInvalidRequestProblem } from "../service-problems.ts";
 
@@ -203,7 +203,7 @@ class BulkAct {
   #addError({ thread, id }: ListedRunRow, code: string, error: unknown): void {
     this.#counts.failed += 1;
     if (this.#errors.length >= maxErrors) return;
-    const title = error instanceof RequestProblem ? error.problem.title : (findErrorTitle(code) ?? "The act failed.");
+    const title = error instanceof RequestProblem ? error.problem.title : (findFailureTitle(code) ?? "The act failed.");
     const run = this.#request.action === "delete" ? {} : { run: id };
     this.#errors.push({ thread: this.#scope.toWireId(thread), ...run, code, title });
   }

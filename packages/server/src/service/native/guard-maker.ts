@@ -11,14 +11,14 @@ import { createThreadPrefix } from "../thread-ids.ts";
  * program itself, without the prefix of a caller, is allowed.
  */
 export function createMakerGuard(options: ServiceOptions): ScheduleGuard {
-  const { authorize, findCaller, scope = "tenant" } = options;
+  const { authorize, schedules: { findMaker } = {}, scope = "tenant" } = options;
   return async (schedule) => {
     const { id, tenant, owner, graph } = schedule;
     if (!id.startsWith("t.") || tenant === undefined || owner === undefined) return undefined;
     const prefix = createThreadPrefix({ tenant, id: owner }, scope);
     if (!id.startsWith(prefix)) return "the schedule belongs to no caller of this server";
     const maker: Caller | undefined =
-      findCaller === undefined ? { id: owner, tenant } : await findCaller({ id: owner, tenant });
+      findMaker === undefined ? { id: owner, tenant } : await findMaker({ id: owner, tenant });
     if (maker === undefined || maker.tenant !== tenant || maker.id !== owner)
       return "the caller who made the schedule has no access any more";
     const thread = toThread(schedule, prefix);

@@ -62,7 +62,7 @@ async function checkOutermost({ store }: CallerScope, { stored, wire }: OwnThrea
   });
 }
 
-/** Returns the channel of a JSON pointer. */
+/** Returns the channel of a JSON pointer: a name without characters that a pointer escapes. */
 function getChannel(path: string): string {
-  return (path.split("/", 2)[1] ?? "").replaceAll("~1", "/").replaceAll("~0", "~");
+  return path.split("/", 2)[1] ?? "";
 }

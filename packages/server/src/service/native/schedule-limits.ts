@@ -1,17 +1,25 @@
 /** Limits of the schedules of a tenant. */
 import { listScheduleSlots } from "@statewright/core/adapter";
+import type { Caller } from "../../access/caller.ts";
 import { createIntervalProblem } from "./native-problems.ts";
 
-/** Limits of the schedules of a tenant. */
-export interface ScheduleLimits {
+/** Limits of the schedules of a tenant, and the callers who made them. */
+export interface ScheduleSettings {
   /** Minimum milliseconds between two runs of a schedule. Default 60,000. */
   readonly minIntervalMs?: number | undefined;
   /** Maximum number of schedules of a tenant. Default 100. */
   readonly maxPerTenant?: number | undefined;
+  /**
+   * Loads the caller who made a schedule when one of its runs is due: `authorize` is asked for this caller, and
+   * undefined skips the run. Default: a caller with the saved id and tenant, without scopes and claims.
+   */
+  readonly findMaker?:
+    | ((maker: Pick<Caller, "id" | "tenant">) => Caller | undefined | Promise<Caller | undefined>)
+    | undefined;
 }
 
 /** Returns the limits of a server with their defaults. */
-export function getScheduleLimits({ minIntervalMs = 60_000, maxPerTenant = 100 }: ScheduleLimits = {}): {
+export function getScheduleLimits({ minIntervalMs = 60_000, maxPerTenant = 100 }: ScheduleSettings = {}): {
   readonly minIntervalMs: number;
   readonly maxPerTenant: number;
 } {

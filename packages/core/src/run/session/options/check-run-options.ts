@@ -57,6 +57,7 @@ const options: Readonly<Record<"run" | "resume" | "submit", readonly string[]>> 
     onBusy: true,
     key: true,
     onKeyReused: true,
+    keyBody: true,
     metadata: true,
     tenant: true,
     owner: true,

@@ -1,7 +1,7 @@
 /** Options, results and handle types of `run` and `resume`. */
 import type { ErrorRecord } from "../../../base/errors.ts";
 import type { SecretSource } from "../../../base/injection.ts";
-import type { JsonObject } from "../../../base/json.ts";
+import type { Json, JsonObject } from "../../../base/json.ts";
 import type { World } from "../../../base/world.ts";
 import type { StopKind } from "../../../checkpoint/checkpoint.ts";
 import type { Store } from "../../../checkpoint/store.ts";
@@ -215,6 +215,11 @@ export interface StartOptions {
    * has the key, `refuse` rejects with `key_reused`. The input then needs the same message ids in each call.
    */
   readonly onKeyReused?: OnKeyReused;
+  /**
+   * Plain data that a repeated call must equal, in place of graph, input and metadata: for an input that differs in each
+   * call. Only its hash is saved.
+   */
+  readonly keyBody?: Json;
   /** Plain data for filtering lists of runs. */
   readonly metadata?: JsonObject;
   /**

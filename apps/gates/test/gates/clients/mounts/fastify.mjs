@@ -1,0 +1,10 @@
+import { getRequestListener } from "@hono/node-server";
+import Fastify from "fastify";
+import { server } from "./server.mjs";
+
+const app = Fastify();
+const listener = getRequestListener(server.fetch);
+app.removeAllContentTypeParsers();
+app.addContentTypeParser("*", (_request, _body, done) => done(null));
+app.all("/agents/*", (request, reply) => void listener(request.raw, reply.hijack().raw));
+await app.listen({ port: 3000, host: "127.0.0.1" });
