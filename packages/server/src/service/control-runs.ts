@@ -56,7 +56,7 @@ function checkFromUser(messages: readonly Message[]): void {
   });
 }
 
-/** Cancels or pauses a run of a thread. Throws the problem `nothing_at_work` for a thread without an unfinished run. */
+/** Cancels or pauses a run of a thread. Throws the problem `nothing_to_do` for a thread without an unfinished run. */
 async function stopRun(
   scope: CallerScope,
   thread: string,

@@ -6,6 +6,7 @@ import process from "node:process";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
+import * as z from "zod";
 
 test("the program of the page serves a run to a LangGraph client", async () => {
   const cwd = mkdtempSync(join(tmpdir(), "langgraph-server-"));
@@ -29,7 +30,7 @@ test("the program of the page serves a run to a LangGraph client", async () => {
       headers: { "content-type": "application/json", "x-api-key": token },
       body: JSON.stringify(body),
     });
-  const { thread_id: thread } = await (await post("/threads", {})).json();
+  const { thread_id: thread } = z.object({ thread_id: z.string() }).parse(await (await post("/threads", {})).json());
   const input = { messages: [{ type: "human", content: "Oslo?" }] };
   const stream = await post(`/threads/${thread}/runs/stream`, { assistant_id: "assistant", input });
   const text = await stream.text();

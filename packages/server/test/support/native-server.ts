@@ -1,9 +1,9 @@
 /** Test server of the native API: every answer is checked against the OpenAPI document. */
+import { packageVersion } from "@statewright/core/adapter";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { expect } from "vitest";
 import * as z from "zod";
 import { createNativeApi } from "../../src/api/native-api.ts";
-import { version } from "../../src/version.ts";
 import {
   createTestRequest,
   createTestServer,
@@ -14,7 +14,7 @@ import {
 
 /** Native API without a server, for its routes and its document. */
 export const nativeApi = createNativeApi({
-  getInfo: () => ({ name: "statewright", version, role: "serve", protocols: [], limits: {} }),
+  getInfo: () => ({ name: "statewright", version: packageVersion, role: "serve", protocols: [], limits: {} }),
 });
 
 /** OpenAPI document, as a server shows it. */

@@ -27,7 +27,7 @@ import {
   virtualClock,
 } from "@statewright/testing";
 import * as z from "zod";
-import { findErrorTitle } from "../../src/service/error-titles.ts";
+import { findFailureTitle } from "../../src/service/failure-titles.ts";
 
 /** Events of a thread, over all its runs. */
 export interface Tape {
@@ -70,7 +70,7 @@ type AnyHandle = Pick<RunHandle<unknown>, "on" | "result">;
 function hideFailure(event: RunEvent): RunEvent {
   if (!("error" in event) || typeof event.error === "string") return event;
   const { code = "internal" } = event.error;
-  const error = { name: "StatewrightError", message: findErrorTitle(code) ?? code, code };
+  const error = { name: "StatewrightError", message: findFailureTitle(code) ?? code, code };
   return event.type === "run.failed" || event.type === "task.failed" ? { ...event, error } : event;
 }
 
