@@ -48,7 +48,10 @@ export function mapRetraction(event: EventOf<"message.retracted">, memory: Legac
 }
 
 /** A whole message: what was not streamed of it, and the reason of its end. */
-export function mapCompletedMessage(event: EventOf<"message.completed">, memory: LegacyMemory): readonly LegacyEvent[] {
+export function mapCompletedMessage(
+  event: EventPlace & { readonly message: AssistantMessage; readonly node: string },
+  memory: LegacyMemory,
+): readonly LegacyEvent[] {
   const { message } = event;
   const streamed = findStreamed(memory, event, message.id, event.node);
   const calls = listToolCalls(message).map(({ id, name, args }) => ({
