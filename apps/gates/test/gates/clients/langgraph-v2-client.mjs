@@ -42,9 +42,9 @@ async function readRun(subscription) {
 }
 
 /** Reads the text of each message to its end. */
-async function readTexts(stream, onWord = () => {}) {
+async function readTexts(messages, onWord = () => {}) {
   const texts = [];
-  for await (const message of stream.messages) {
+  for await (const message of messages) {
     let text = "";
     for await (const piece of message.text) {
       text += piece;
@@ -92,12 +92,14 @@ const scripts = {
   },
   texts: async () => {
     const stream = open(crypto.randomUUID());
+    // A run may end before the client subscribes to what is asked for after the start.
+    const { messages, toolCalls } = stream;
     await stream.run.start({ input: human("look tea") });
-    const { toolCalls } = stream;
-    tell("looked", await readTexts(stream));
-    const calls = [];
-    for await (const { name, args, output } of toolCalls) calls.push([name, args, await output]);
-    tell("calls", calls);
+    tell("looked", await readTexts(messages));
+    // The client yields a call at its start and at its end.
+    const calls = new Map();
+    for await (const { callId, name, args, output } of toolCalls) calls.set(callId, [name, args, await output]);
+    tell("calls", [...calls.values()]);
     await stream.close();
     const failing = open(crypto.randomUUID());
     const subscription = await failing.subscribe(["messages", "lifecycle"]);
@@ -147,7 +149,7 @@ const scripts = {
     const subscription = await stream.subscribe(all);
     await stream.run.start({ input: human("long") });
     const reading = readRun(subscription);
-    const texts = await readTexts(stream, (text) => tell("word", text.split(" ").length - 1));
+    const texts = await readTexts(stream.messages, (text) => tell("word", text.split(" ").length - 1));
     tell("whole", { ...(await reading), texts, values: listTexts(await stream.output) });
     await stream.close();
   },
@@ -167,7 +169,7 @@ const scripts = {
       },
     });
     await stream.run.start({ input: human("long") });
-    const texts = await readTexts(stream, async (text) => {
+    const texts = await readTexts(stream.messages, async (text) => {
       const count = text.split(" ").length - 1;
       tell("word", count);
       if (count % 15 !== 0 || count === 60) return;
