@@ -1,6 +1,8 @@
 /** The routes of the streaming events protocol: commands, streams, and what they refuse. */
 import { createAgent } from "@statewright/agent";
 import { describe, expect, test } from "vitest";
+import { createServices } from "../../src/index.ts";
+import { openThreadEvents, streamThreadEvents } from "../../src/langgraph/v2/stream-thread-events.ts";
 import { Speaker } from "../support/talk.ts";
 import { createV2Session, everything, human, isRest, type WireFrame } from "../support/v2-session.ts";
 
@@ -70,6 +72,41 @@ describe("streams of v2", () => {
     const none = await open({ channels: ["lifecycle"], namespaces: [["research"]] });
     await none.close();
     expect(none.frames).toEqual([]);
+  });
+
+  test("a long past of v2 begins at the newest checkpoint, with its state and the end of its run [V43]", async () => {
+    const { say, engine } = await createV2Session();
+    await say("lookup tea");
+    await say("hello");
+    const service = createServices({ engine }).forCaller({ id: "ann", tenant: "acme" }, "langgraph");
+    const leave = new AbortController();
+    const subscription = { channels: ["values", "checkpoints", "lifecycle"] as const };
+    const stream = {
+      service,
+      thread: "t1",
+      subscription,
+      hitl: true,
+      signal: leave.signal,
+      replayLimits: { frames: 6 },
+    };
+    const methods: (string | undefined)[] = [];
+    for await (const line of streamThreadEvents(stream, await openThreadEvents(stream))) {
+      if ("data" in line) methods.push(line.event);
+      if ("data" in line && line.event === "lifecycle") leave.abort();
+    }
+    expect(methods).toEqual(["checkpoints", "values", "lifecycle"]);
+  });
+
+  test("a v2 stream ends when its thread is deleted", async () => {
+    const { say, sendJson } = await createV2Session();
+    const stream = await say("hello");
+    expect(await sendJson("/langgraph/threads/t1", { method: "DELETE" })).toMatchObject({ status: 204 });
+    await expect(stream.until(() => false)).rejects.toThrow("the stream has ended");
+  });
+
+  test("a subscription to an unknown thread creates no thread on a server that only reads: it is refused with 404", async () => {
+    const { open } = await createV2Session({ role: "readOnly" });
+    expect((await open()).status).toBe(404);
   });
 
   test("an unknown channel of a v2 stream is refused with 422 and the list of channels [V48, V53]", async () => {
@@ -171,6 +208,7 @@ describe("commands of v2", () => {
     expect(list.result).toMatchObject({
       checkpoints: [{ id: "000000000001", step: 0, metadata: { source: "input" } }],
     });
+    expect(await command("state.get", { namespace: ["nowhere:1"] })).toMatchObject({ error: "no_such_namespace" });
     const tree = await command("agent.getTree");
     expect(tree.result).toEqual({ tree: { namespace: [], status: "completed", graph_name: "assistant" } });
   });

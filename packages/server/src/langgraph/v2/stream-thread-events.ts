@@ -4,7 +4,7 @@ import type { SseLine } from "../../http/route.ts";
 import type { CallerService, StateView, ThreadFrame } from "../../service/caller-service.ts";
 import { applyChanges } from "../legacy/map-legacy-event.ts";
 import { mapV2Event } from "./map-v2-event.ts";
-import { ReplayBuffer } from "./replay-buffer.ts";
+import { ReplayBuffer, type ReplayedLine, type ReplayLimits } from "./replay-buffer.ts";
 import { isSubscribed, type Subscription } from "./subscription.ts";
 import { type FramePlace, getEventSeq, type NumberedFrame, numberFrames, toSseFrame } from "./v2-frame.ts";
 import { createV2Memory, getV2Graph, type V2Graph, type V2Memory } from "./v2-memory.ts";
@@ -16,8 +16,7 @@ export interface ThreadEventStream {
   readonly subscription: Subscription;
   readonly hitl: boolean;
   readonly signal: AbortSignal;
-  /** Most frames of the past. Default 10,000. */
-  readonly maxReplayedFrames?: number;
+  readonly replayLimits?: Partial<ReplayLimits>;
 }
 
 /**
@@ -40,7 +39,7 @@ export async function* streamThreadEvents(
   const reader = new V2Reader(stream);
   const { status } = await stream.service.getThread(stream.thread);
   // A thread without runs has no past, and no snapshot that ends it.
-  let replay = status === undefined ? undefined : new ReplayBuffer(stream.maxReplayedFrames);
+  let replay = status === undefined ? undefined : new ReplayBuffer(stream.replayLimits);
   for await (const event of events) {
     if (event.type === "thread.deleted") break;
     const lines = await reader.read(event);
@@ -58,16 +57,12 @@ export async function* streamThreadEvents(
   return undefined;
 }
 
-interface ReadLine {
-  readonly line: SseLine;
-  readonly isRoot: boolean;
-  readonly isRunning: boolean;
-}
-
 /** Reads events for one client: loads states that events do not tell, maps, numbers and selects. */
 export class V2Reader {
   readonly memory: V2Memory;
   readonly #stream: ThreadEventStream;
+  /** Size of the state of each graph. */
+  readonly #bytes: WeakMap<V2Graph, number> = new WeakMap();
   readonly #place: FramePlace = { seq: 0, position: -1 };
 
   constructor(stream: ThreadEventStream) {
@@ -80,10 +75,11 @@ export class V2Reader {
     return [...this.memory.runs.values()].some(({ status }) => status === "running");
   }
 
-  async read(event: RunEvent): Promise<readonly ReadLine[]> {
+  async read(event: RunEvent): Promise<readonly ReplayedLine[]> {
     if (event.type === "events.dropped" || event.type === "events.pruned")
-      return [{ line: { comment: event.type }, isRoot: true, isRunning: false }];
+      return [{ line: { comment: event.type }, isRoot: true, isRunning: false, bytes: 0 }];
     await this.#prepareState(event);
+    const bytes = this.#addBytes(event);
     const { subscription } = this.#stream;
     return numberFrames(mapV2Event(event, this.memory), event.seq, this.#place)
       .filter((frame) => isSubscribed(subscription, frame) && isUnread(subscription, frame))
@@ -91,7 +87,17 @@ export class V2Reader {
         line: toSseFrame(frame),
         isRoot: frame.namespace.length === 0,
         isRunning: frame.run !== undefined && event.type === "run.started",
+        bytes: frame.channel === "values" ? bytes : 0,
       }));
+  }
+
+  /** Returns the size of the state of a graph after a checkpoint, as the sum of its changes; 0 for other events. */
+  #addBytes(event: RunEvent): number {
+    if (event.type !== "step.committed") return 0;
+    const graph = getV2Graph(this.memory, event);
+    const bytes = (this.#bytes.get(graph) ?? 0) + event.bytes;
+    this.#bytes.set(graph, bytes);
+    return bytes;
   }
 
   /** Loads the state before a checkpoint, or at the checkpoint, where earlier events have not told it. */
