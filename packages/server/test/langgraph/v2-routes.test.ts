@@ -3,6 +3,7 @@ import { createAgent } from "@statewright/agent";
 import { describe, expect, test } from "vitest";
 import { createServices } from "../../src/index.ts";
 import { openThreadEvents, streamThreadEvents } from "../../src/langgraph/v2/stream-thread-events.ts";
+import { v2Commands } from "../../src/langgraph/v2/v2-routes.ts";
 import { Speaker } from "../support/talk.ts";
 import { createV2Session, everything, human, isRest, type WireFrame } from "../support/v2-session.ts";
 
@@ -299,5 +300,24 @@ describe("other tenants in v2", () => {
     expect({ ...foreign, id: 0 }).toEqual({ ...unknown, id: 0 });
     expect(foreign).toMatchObject({ type: "error", code: "unknown_thread" });
     expect(transfers).toEqual([]);
+  });
+
+  test("each command of v2 answers a caller of another tenant as for an unknown thread [V100]", async () => {
+    const params: Readonly<Record<string, object>> = {
+      "run.start": { ...assistant, input: human("hello") },
+      "input.respond": { interrupt_id: "1:0:call_1", response: true },
+      "input.inject": { message: { role: "user", content: "hello" } },
+      "state.fork": { checkpoint_id: "000000000001" },
+    };
+    const ask = async (isForeign: boolean) => {
+      const { say, command } = await createV2Session();
+      if (isForeign) await say("transfer please");
+      const replies = [];
+      // A started run creates the own thread of the caller: it comes last.
+      for (const method of [...v2Commands.keys()].filter((name) => name !== "run.start").concat("run.start"))
+        replies.push([method, await command(method, params[method], "bob")]);
+      return JSON.stringify(replies).replaceAll(/run_\w+|"id":\d+/g, "id");
+    };
+    expect(await ask(true)).toBe(await ask(false));
   });
 });
