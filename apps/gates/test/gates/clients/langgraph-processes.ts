@@ -49,11 +49,16 @@ function startProcess(file: string, port: number): ServerProcess {
   return { child, write: (line) => child.stdin.write(`${line}\n`), listening };
 }
 
-/** Starts a server on a new file, and a process that stands ready for its death. */
-export async function startServer(): Promise<Server> {
+/** Path of a new file, which is removed after the test. */
+function createFile(): string {
   const folder = mkdtempSync(join(tmpdir(), "langgraph-gate-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  const file = join(folder, "threads.db");
+  return join(folder, "threads.db");
+}
+
+/** Starts a server on a new file, and a process that stands ready for its death. */
+export async function startServer(): Promise<Server> {
+  const file = createFile();
   let current = startProcess(file, 0);
   current.write("go");
   const url = await current.listening;
@@ -69,6 +74,24 @@ export async function startServer(): Promise<Server> {
       next = startProcess(file, Number(new URL(url).port));
     },
   };
+}
+
+/** Starts two servers on a new file. `say` allows words to the models of both. */
+export async function startServers(): Promise<{
+  readonly urls: readonly [string, string];
+  readonly say: Server["say"];
+}> {
+  const file = createFile();
+  const [first, second] = [startProcess(file, 0), startProcess(file, 0)];
+  const urls: string[] = [];
+  for (const { write, listening } of [first, second]) {
+    write("go");
+    urls.push(await listening);
+  }
+  const say = (count: number): void => {
+    for (const { write } of [first, second]) write(String(count));
+  };
+  return { urls: [urls[0] ?? "", urls[1] ?? ""], say };
 }
 
 /** Runs a program of a client, calls `onTold` for each line, and returns the last value of each name. */

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { pathToFileURL } from "node:url";
 
-const [folder, url, token, script] = process.argv.slice(2);
+const [folder, url, token, script, otherUrl] = process.argv.slice(2);
 const installed = createRequire(join(folder, "package.json"));
 const { Client } = await import(pathToFileURL(installed.resolve("@langchain/langgraph-sdk")).href);
 
@@ -151,6 +151,26 @@ const scripts = {
     const reading = readRun(subscription);
     const texts = await readTexts(stream.messages, (text) => tell("word", text.split(" ").length - 1));
     tell("whole", { ...(await reading), texts, values: listTexts(await stream.output) });
+    await stream.close();
+  },
+  /** Each request goes to the other of two processes; new subscriptions open new streams in the middle of an answer. */
+  balance: async () => {
+    let requests = 0;
+    const balance = (input, init) => {
+      requests += 1;
+      return fetch(requests % 2 === 0 ? String(input).replace(url, otherUrl) : input, init);
+    };
+    const stream = open(crypto.randomUUID(), { fetch: balance });
+    const subscription = await stream.subscribe(["messages", "lifecycle", "values", "input"]);
+    const { messages } = stream;
+    await stream.run.start({ input: human("long") });
+    const reading = readRun(subscription);
+    const texts = readTexts(messages);
+    for (const channel of ["tools", "custom", "tasks"]) {
+      tell("say", 20);
+      await stream.subscribe([channel]);
+    }
+    tell("whole", { ...(await reading), texts: await texts, requests, values: listTexts(await stream.output) });
     await stream.close();
   },
   /** The connection is cut every few words. */

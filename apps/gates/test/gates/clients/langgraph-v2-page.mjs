@@ -124,4 +124,16 @@ const status = async () => {
 };
 while ((await status()) !== "idle");
 tell("status", await status());
+second.close();
+
+const third = open();
+await until(third, "third page", (hook) => hook !== undefined);
+await submit(third, "hello", "You said: hello");
+const before = third.hook.messages.at(-1).id;
+void third.hook.submit(null, { forkFrom: "000000000001" });
+await until(third, "regeneration", ({ messages, isLoading }) => !isLoading && messages.at(-1)?.id !== before);
+tell("regenerated", listTexts(third.hook));
+void third.hook.submit(human("an edit"), { forkFrom: "000000000000" });
+await until(third, "edit", (hook) => !hook.isLoading && getNewest(hook) === "You said: an edit");
+tell("edited", listTexts(third.hook));
 process.exit(0);

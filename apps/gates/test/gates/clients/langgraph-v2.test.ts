@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { installClients } from "../../../src/clients/install-clients.ts";
-import { runClient, startServer, token, words } from "./langgraph-processes.ts";
+import { runClient, startServer, startServers, token, words } from "./langgraph-processes.ts";
 
 const core = { "@langchain/core": "1.3.2" };
 
@@ -129,7 +129,28 @@ test("ThreadStream reads each word once when its connection is cut every few wor
   expect(seen["whole"]).toMatchObject({ cuts: 3, texts: [[words, null]] });
 });
 
-test("useStream of @langchain/react streams, answers, and survives a reload, a kill and a failure [V32, V55]", async () => {
+test("ThreadStream reads each word once from two processes behind a balancer [V43]", async () => {
+  const { urls, say } = await startServers();
+  const args = [await installStream(), urls[0], token, "balance", urls[1]];
+  const seen = await runClient("langgraph-v2-client.mjs", args, ({ name, value }) => {
+    if (name === "say") say(Number(value));
+  });
+  expect(seen["whole"]).toMatchObject({
+    texts: [[words, null]],
+    lifecycle: [
+      ["", "running"],
+      ["", "completed"],
+    ],
+    hasUniqueIds: true,
+    values: [
+      ["human", "long"],
+      ["ai", words],
+    ],
+  });
+  expect(z.object({ requests: z.number() }).parse(seen["whole"]).requests).toBeGreaterThan(4);
+});
+
+test("useStream of @langchain/react streams, answers, regenerates, edits, and survives a reload, a kill and a failure [V32, V55]", async () => {
   const server = await startServer();
   const args = [await installPage(), server.url, token];
   const seen = await runClient("langgraph-v2-page.mjs", args, async ({ name, value }) => {
@@ -182,6 +203,14 @@ test("useStream of @langchain/react streams, answers, and survives a reload, a k
     error: null,
     stopped: false,
     status: "idle",
+    regenerated: [
+      ["human", "hello"],
+      ["ai", "You said: hello"],
+    ],
+    edited: [
+      ["human", "an edit"],
+      ["ai", "You said: an edit"],
+    ],
   });
   const shown = z.array(z.string()).parse(seen["shown"]);
   // Each text on the screen is the beginning of the answer: no word came twice.
