@@ -36,16 +36,30 @@ export function getNextVersion(version, bump) {
   throw new Error(`release: expected major, minor, patch or no word, got "${bump}". Use one of these words.`);
 }
 
-/** Writes the version into all manifests and the source file, and returns the paths of the changed files. */
+/**
+ * Writes the version into the source file, all manifests, and the other documents of packages that state the version,
+ * such as openapi.json. Returns the paths of the changed files.
+ */
 export function writeVersion(root, version) {
   const old = readVersion(root);
-  const files = [...listPackages(root).map(({ folder }) => `${folder}/package.json`), versionFile];
+  const documents = listPackages(root).flatMap(({ folder }) => listDocuments(root, folder, old));
+  const files = [...documents, versionFile];
   for (const file of files) {
     const text = readFileSync(join(root, file), "utf8");
-    // The first match is the version: a manifest has `version` at its beginning, and the source file has one string.
+    // The first match is the version: documents have it at their beginning, and the source file has one string.
     writeFileSync(join(root, file), text.replace(`"${old}"`, `"${version}"`));
   }
   return files;
+}
+
+/** Returns the JSON files of a package, folders excluded, with the version as the value of a key `version`. */
+function listDocuments(root, folder, version) {
+  return readdirSync(join(root, folder))
+    .filter((name) => name.endsWith(".json"))
+    .map((name) => `${folder}/${name}`)
+    .filter((file) =>
+      new RegExp(`"version":\\s*"${RegExp.escape(version)}"`).test(readFileSync(join(root, file), "utf8")),
+    );
 }
 
 function readSourceVersion(root) {

@@ -140,6 +140,7 @@ describe("the packages of a release", () => {
     const place = createRepository("staged");
     writeFileSync(join(place, "pnpm-workspace.yaml"), "packages:\n  - packages/*\n");
     writeManifest(place, "b", { name: "@x/b", version: "0.2.0", dependencies: { "@x/a": "workspace:^" } });
+    writeFileSync(join(place, "packages/b/openapi.json"), '{ "openapi": "3.1.0", "info": { "version": "0.2.0" } }');
     mkdirSync(join(place, "node_modules"));
     mkdirSync(join(place, "packages/b/node_modules/@x"), { recursive: true });
     symlinkSync("../../../core", join(place, "packages/b/node_modules/@x/a"));
@@ -147,12 +148,14 @@ describe("the packages of a release", () => {
     const stage = await createStage(place);
     try {
       const { files } = applyVersion(stage, { version: "0.3.0", date: "2026-02-01" });
-      expect(files).toEqual(["packages/b/package.json", "packages/core/package.json", versionFile, "CHANGELOG.md"]);
+      const documents = ["packages/b/openapi.json", "packages/b/package.json", "packages/core/package.json"];
+      expect(files).toEqual([...documents, versionFile, "CHANGELOG.md"]);
+      expect(readFileSync(join(stage, "packages/b/openapi.json"), "utf8")).toContain('"version": "0.3.0"');
       const packages = await Promise.all(listPackages(stage).map((found) => pack(stage, found)));
       expect(findWrongRanges(packages, "0.3.0")).toEqual([]);
       expect(sortByDependencies(packages)).toMatchObject([
         { name: "@x/a", version: "0.3.0", file: "x-a-0.3.0.tgz", files: 2 },
-        { name: "@x/b", version: "0.3.0", file: "x-b-0.3.0.tgz", files: 1, dependencies: { "@x/a": "^0.3.0" } },
+        { name: "@x/b", version: "0.3.0", file: "x-b-0.3.0.tgz", files: 2, dependencies: { "@x/a": "^0.3.0" } },
       ]);
     } finally {
       rmSync(stage, { recursive: true, force: true });

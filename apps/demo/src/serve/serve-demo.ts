@@ -89,7 +89,7 @@ export function describeServedDemo({ url }: Pick<ServedDemo, "url">, store: stri
   const connection = getConnectionPath(store);
   return `Serving the agent "audit" on ${url}
   native API              ${url}/api
-  LangGraph SDK           ${url}
+  LangGraph SDK           ${url}/langgraph
   AI SDK, useChat         ${url}/ui/audit
 The store is ${store}
 The port and the token are in ${connection}
@@ -112,7 +112,7 @@ With the LangGraph SDK (npm install @langchain/langgraph-sdk):
   import { readFileSync } from "node:fs";
   import { Client } from "@langchain/langgraph-sdk";
   const { port, token } = JSON.parse(readFileSync(${JSON.stringify(connection)}, "utf8"));
-  const client = new Client({ apiUrl: \`http://127.0.0.1:\${port}\`, apiKey: token });
+  const client = new Client({ apiUrl: \`http://127.0.0.1:\${port}/langgraph\`, apiKey: token });
   const { thread_id } = await client.threads.create();
   const input = { messages: [{ role: "user", content: "What is in this tree?" }] };
   for await (const { event, data } of client.runs.stream(thread_id, "audit", { input, streamMode: "messages-tuple" }))
