@@ -9,6 +9,7 @@ import { serve } from "@statewright/server";
 import { langgraph } from "@statewright/server/langgraph";
 import { call, failWith, type ScriptedReply, say, scriptedModel } from "@statewright/testing";
 import {
+  agentTool,
   createAgent,
   defineTool,
   engine,
@@ -59,6 +60,7 @@ function reply({ messages }: ModelRequest): ScriptedReply {
       .slice(1)
       .map((amount) => call("pay", { amount: Number(amount) }));
   if (text.startsWith("look")) return [say("I look. "), call("look", { at: text.slice(5) })];
+  if (text.startsWith("ask")) return call("researcher", { task: text.slice(4) });
   if (text.startsWith("color")) return call("pick_color", { among: ["red", "blue"] });
   if (text.startsWith("retract") && failures++ === 0)
     return failWith(Object.assign(new Error("overloaded"), { status: 529 }), {
@@ -108,12 +110,14 @@ const model: Model = {
       : scripted.respond(request, options),
 };
 
+const researcher = createAgent({ name: "researcher", model: scripted });
+
 await started;
 const store = sqliteStore(file);
 const assistant = createAgent({
   name: "assistant",
   model,
-  tools: [pay, look, pickColor],
+  tools: [pay, look, pickColor, agentTool(researcher, { description: "Researches a question." })],
   middleware: [confirmTools()],
   store,
   retry: { attempts: 2, initialMs: 1 },

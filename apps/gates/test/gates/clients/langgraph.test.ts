@@ -1,16 +1,9 @@
 /** The unmodified clients of LangGraph against a server in another process, over TCP, on a SQLite file. */
-import { type ChildProcess, spawn } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import process from "node:process";
-import { createInterface } from "node:readline";
-import { fileURLToPath } from "node:url";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { installClients } from "../../../src/clients/install-clients.ts";
+import { runClient, startServer, token, words } from "./langgraph-processes.ts";
 
-const token = "a-token-of-the-gate-0123456789";
 const core = { "@langchain/core": "1.3.2" };
 
 /** Client sets by the version of the SDK. The newest one has the page with the hook. */
@@ -22,85 +15,6 @@ function install(version: (typeof versions)[number]): Promise<string> {
   const dependencies = { "@langchain/langgraph-sdk": version, ...core, ...more };
   return installClients({ name: `langgraph-${version}`, dependencies });
 }
-
-const told = z.object({ name: z.string(), value: z.unknown() });
-
-type Told = z.infer<typeof told>;
-
-async function kill(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  const exited = new Promise((resolve) => child.once("exit", resolve));
-  child.kill("SIGKILL");
-  await exited;
-}
-
-interface Server {
-  readonly url: string;
-  /** Lets the model say this many words more of its answer to "long". */
-  readonly say: (count: number) => void;
-  /** Kills the process by SIGKILL; a process that stands ready takes its place on the same port. */
-  readonly replace: () => Promise<void>;
-}
-
-interface ServerProcess {
-  readonly child: ChildProcess;
-  readonly write: (line: string) => void;
-  readonly listening: Promise<string>;
-}
-
-function startProcess(file: string, port: number): ServerProcess {
-  const program = fileURLToPath(new URL("langgraph-server.ts", import.meta.url));
-  const child = spawn(process.execPath, [program, file, token, String(port)], { stdio: ["pipe", "pipe", "inherit"] });
-  onTestFinished(() => kill(child));
-  const listening = new Promise<string>((resolve) => createInterface({ input: child.stdout }).once("line", resolve));
-  return { child, write: (line) => child.stdin.write(`${line}\n`), listening };
-}
-
-async function startServer(): Promise<Server> {
-  const folder = mkdtempSync(join(tmpdir(), "langgraph-gate-"));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  const file = join(folder, "threads.db");
-  let current = startProcess(file, 0);
-  current.write("go");
-  const url = await current.listening;
-  let next = startProcess(file, Number(new URL(url).port));
-  return {
-    url,
-    say: (count) => current.write(String(count)),
-    replace: async () => {
-      await kill(current.child);
-      current = next;
-      current.write("go");
-      await current.listening;
-      next = startProcess(file, Number(new URL(url).port));
-    },
-  };
-}
-
-/** Runs a program of a client, calls `onTold` for each line, and returns the last value of each name. */
-async function runClient(
-  program: string,
-  args: readonly string[],
-  onTold: (line: Told) => void | Promise<void> = () => {},
-): Promise<Readonly<Record<string, unknown>>> {
-  const file = fileURLToPath(new URL(program, import.meta.url));
-  const child = spawn(process.execPath, [file, ...args], { stdio: ["pipe", "pipe", "pipe"] });
-  onTestFinished(() => kill(child));
-  const values: Record<string, unknown> = {};
-  let stderr = "";
-  child.stderr.setEncoding("utf8").on("data", (text: string) => {
-    stderr += text;
-  });
-  for await (const line of createInterface({ input: child.stdout })) {
-    const { name, value } = told.parse(JSON.parse(line));
-    values[name] = value;
-    await onTold({ name, value });
-  }
-  expect(stderr).toBe("");
-  return values;
-}
-
-const words = Array.from({ length: 60 }, (_, index) => `w${index + 1} `).join("");
 
 describe.each(versions)("langgraph-sdk %s", (version) => {
   test("each call of the client returns what a LangGraph server returns [V40, V55]", async () => {
