@@ -3,7 +3,7 @@ import * as z from "zod";
 import type { Route, RouteCall } from "../../http/route.ts";
 import type { CallerService, StateView } from "../../service/caller-service.ts";
 import { buildUpdate } from "../build-input.ts";
-import { createRefusal } from "../create-problem.ts";
+import { createInputProblem, createRefusal } from "../create-problem.ts";
 import type { LangGraphSettings } from "../options.ts";
 import { checkpointSchema, isGiven } from "../run-request.ts";
 import { parseCheckpointId, rootCheckpoint, toWireCheckpoint } from "../wire-checkpoint.ts";
@@ -133,7 +133,10 @@ async function readInner(call: RouteCall, namespace: string, { hitl }: LangGraph
 
 function readHistoryQuery({ query }: RouteCall): z.infer<typeof historySchema> {
   const limit = query.get("limit");
-  return historySchema.parse({ limit: limit === null ? undefined : Number(limit), before: query.get("before") });
+  const given = { limit: limit === null ? undefined : Number(limit), before: query.get("before") };
+  const parsed = historySchema.safeParse(given);
+  if (parsed.success) return parsed.data;
+  throw createInputProblem("/limit", "expected an integer from 1 to 1000");
 }
 
 function findBefore(thread: string, before: z.infer<typeof historySchema>["before"]): number | undefined {
