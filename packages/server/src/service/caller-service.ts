@@ -240,6 +240,8 @@ export interface CallerService {
   ): Promise<Page<RunView>>;
   /** Row of a run. Throws `unknown_run` (404) for a run of another tenant as for a missing one. */
   getRun(run: string): Promise<RunView>;
+  /** Number of the durable event before the start of a run; 0 for a run without a saved start. */
+  findRunStart(run: string): Promise<number>;
   /** Resolves when the run rests or has ended, or when the signal fires, with its row at that moment. */
   waitForRun(run: string, signal: AbortSignal): Promise<RunView>;
 

@@ -1,6 +1,6 @@
 /** Folds the events of a run at work into its open messages and tool calls. */
 import { getMessageText, listToolCalls } from "../../model/message.ts";
-import type { OpenMessage, OpenToolCall, OpenWork } from "./open-message.ts";
+import type { OpenMessage, OpenToolCall, OpenWork, RetriedMessage } from "./open-message.ts";
 import type { RelayFrame } from "./relay.ts";
 import type { RunEvent } from "./run-event.ts";
 
@@ -19,6 +19,7 @@ type Mutable<Value> = { -readonly [Key in keyof Value]: Value[Key] };
 type MessageDraft = Omit<Mutable<OpenMessage>, "calls"> & { calls: Mutable<OpenMessage["calls"][number]>[] };
 type ToolDraft = Omit<Mutable<OpenToolCall>, "progress"> & { progress: string[] };
 type TaskEvent = Extract<RunEvent, { readonly task: string }>;
+type RetryEvent = Extract<RunEvent, { readonly type: "message.retracted" | "model.retried" }>;
 type ToolEvent = Extract<RunEvent, { readonly type: `tool.${string}` }>;
 
 /** Creates the fold from earlier open work; default: nothing is open. */
@@ -29,16 +30,18 @@ export function createOpenWork(from: OpenWork = { messages: [], tools: [] }): Op
 class Fold implements OpenWorkFold {
   readonly #messages: Map<string, MessageDraft>;
   readonly #tools: Map<string, ToolDraft>;
+  readonly #retried: Map<string, RetriedMessage>;
 
-  constructor({ messages, tools }: OpenWork) {
+  constructor({ messages, tools, retried = [] }: OpenWork) {
     this.#messages = new Map(messages.map((message) => [toKey(message, message.id), copyMessage(message)]));
     this.#tools = new Map(tools.map((call) => [toKey(call, call.callId), copyTool(call)]));
+    this.#retried = new Map(retried.map((message) => [toKey(message, message.id), message]));
   }
 
   apply({ event, committed }: Pick<RelayFrame, "event" | "committed">): void {
     if (event !== undefined && "task" in event) this.#applyEvent(event);
     if (committed === undefined) return;
-    for (const open of [this.#messages, this.#tools])
+    for (const open of [this.#messages, this.#tools, this.#retried])
       for (const [key, work] of open) if (isInNamespace(work, committed)) open.delete(key);
   }
 
@@ -47,7 +50,9 @@ class Fold implements OpenWorkFold {
   }
 
   read(): OpenWork {
-    return { messages: [...this.#messages.values()].map(copyMessage), tools: [...this.#tools.values()].map(copyTool) };
+    const messages = [...this.#messages.values()].map(copyMessage);
+    const retried = this.#retried.size === 0 ? {} : { retried: [...this.#retried.values()] };
+    return { messages, tools: [...this.#tools.values()].map(copyTool), ...retried };
   }
 
   #applyEvent(event: TaskEvent): void {
@@ -65,8 +70,14 @@ class Fold implements OpenWorkFold {
         else call.argsText += event.argsText;
         return;
       }
-      case "message.retracted":
-        this.#messages.delete(toKey(event, event.messageId));
+      case "message.retracted": {
+        const key = toKey(event, event.messageId);
+        this.#messages.delete(key);
+        this.#noteRetry(event, (this.#retried.get(key)?.failedRequests ?? 0) + 1);
+        return;
+      }
+      case "model.retried":
+        this.#noteRetry(event, event.attempt);
         return;
       case "message.completed":
         completeMessage(this.#openMessage(event, event.message.id), event.message);
@@ -96,6 +107,11 @@ class Fold implements OpenWorkFold {
     const message = { id, ...getPlace(event), text: "", reasoning: "", calls: [], complete: false };
     this.#messages.set(key, message);
     return message;
+  }
+
+  #noteRetry(event: RetryEvent, failedRequests: number): void {
+    const { messageId: id } = event;
+    this.#retried.set(toKey(event, id), { id, ...getPlace(event), failedRequests });
   }
 
   #openTool(event: ToolEvent): ToolDraft {

@@ -5,7 +5,7 @@ import type { CallerService, StateView } from "../../service/caller-service.ts";
 import { buildUpdate } from "../build-input.ts";
 import { createInputProblem, createRefusal } from "../create-problem.ts";
 import type { LangGraphSettings } from "../options.ts";
-import { checkpointSchema, isGiven } from "../run-request.ts";
+import { checkpointSchema, checkThreadId, isGiven } from "../run-request.ts";
 import { parseCheckpointId, rootCheckpoint, toWireCheckpoint } from "../wire-checkpoint.ts";
 import { createRootState, toWireState } from "../wire-state.ts";
 import { findNewestState } from "../wire-thread.ts";
@@ -133,10 +133,12 @@ async function readInner(call: RouteCall, namespace: string, { hitl }: LangGraph
 
 function readHistoryQuery({ query }: RouteCall): z.infer<typeof historySchema> {
   const limit = query.get("limit");
-  const given = { limit: limit === null ? undefined : Number(limit), before: query.get("before") };
-  const parsed = historySchema.safeParse(given);
+  const parsed = historySchema.safeParse({
+    limit: limit === null ? undefined : Number(limit),
+    before: query.get("before"),
+  });
   if (parsed.success) return parsed.data;
-  throw createInputProblem("/limit", "expected an integer from 1 to 1000");
+  throw createInputProblem("/limit", "expected a limit of 1 to 1000");
 }
 
 function findBefore(thread: string, before: z.infer<typeof historySchema>["before"]): number | undefined {
@@ -181,6 +183,7 @@ async function changeState(call: RouteCall): Promise<Response> {
   const { values, as_node: node, checkpoint, checkpoint_id: given } = await call.readJson(changeSchema);
   const thread = getThreadId(call);
   const { service } = call;
+  checkThreadId(thread, "/checkpoint/thread_id", checkpoint?.thread_id);
   const head = await service.getState(thread);
   if (isGiven(checkpoint?.checkpoint_ns) && checkpoint?.checkpoint_ns !== "")
     throw createRefusal(

@@ -11,11 +11,11 @@ import { type CommandCall, readParams } from "./command-call.ts";
 import { CommandError, type CommandResult } from "./command-reply.ts";
 import { hashIdentity } from "./hash-identity.ts";
 
-const responseSchema = z.object({ interrupt_id: z.string(), response: z.unknown() });
+const responseSchema = z.object({ interrupt_id: z.string(), response: z.unknown().optional() });
 
 const respondSchema = z.intersection(
   z.union([responseSchema, z.object({ responses: z.array(responseSchema).min(1).max(200) })]),
-  z.object({ update: z.unknown(), goto: z.unknown() }),
+  z.object({ update: z.unknown().optional(), goto: z.unknown().optional() }),
 );
 
 const injectSchema = z.object({
@@ -58,7 +58,7 @@ function checkOpen(id: string, open: readonly WireInterrupt[], { answered }: Sta
   throw new CommandError("no_such_interrupt", `The interrupt ${JSON.stringify(id)} ${reason}.`);
 }
 
-const workStatuses: ReadonlySet<RunStatus | undefined> = new Set(["queued", "running", "crashed", "waiting", "paused"]);
+const workStatuses: readonly RunStatus[] = ["queued", "running", "crashed", "waiting", "paused"];
 
 /** Sends a message of the user to the run at work, which reads it before its next superstep. */
 export async function injectInput(call: CommandCall): Promise<CommandResult> {
@@ -69,8 +69,8 @@ export async function injectInput(call: CommandCall): Promise<CommandResult> {
       "not_supported",
       "message.role: a client sends messages of the user only. Use the role user.",
     );
-  const { status } = await service.getThread(thread);
-  if (!workStatuses.has(status)) throw new CommandError("no_such_run", "The thread has no run at work. Use run.start.");
+  const { data: unfinished } = await service.listRuns(thread, { status: workStatuses, limit: 1 });
+  if (unfinished.length === 0) throw new CommandError("no_such_run", "The thread has no run at work. Use run.start.");
   const state = await service.getState(thread);
   // The same command twice is one message: its id stands for the command at this state of the thread.
   const messageId = `c:${hashIdentity(thread, state.checkpoint, id, message.content)}`;

@@ -98,13 +98,24 @@ export function mapCommittedMessage(
 
 /** What is open in the run at work: the rest of each message, and an error on those whose text is no longer true. */
 export function mapOpenMessages(event: EventOf<"snapshot">, memory: V2Memory): readonly V2Frame[] {
+  const { retried = [] } = event;
+  const voided = retried.flatMap((message) => voidRetried(findStreamed(memory, { ...message, at: event.at }), message));
   const open = new Set<V2Message>();
   const frames = event.messages.flatMap((found) => {
     const streamed = findStreamed(memory, { ...found, at: event.at });
     open.add(streamed.message);
     return continueMessage(streamed, found);
   });
-  return [...dropVanished(memory, open, event.at), ...frames];
+  return [...voided, ...dropVanished(memory, open, event.at), ...frames];
+}
+
+/** Text of requests that have failed while the reader was away is taken back. */
+function voidRetried(streamed: Streamed, { failedRequests }: { readonly failedRequests: number }): readonly V2Frame[] {
+  const { message } = streamed;
+  if (message.failures >= failedRequests) return [];
+  if (message.isStarted) return voidMessage(streamed, failedRequests);
+  message.failures = failedRequests;
+  return [];
 }
 
 function dropVanished(memory: V2Memory, open: ReadonlySet<V2Message>, at: number): readonly V2Frame[] {
