@@ -117,7 +117,7 @@ export async function selectInput(scope: CallerScope, place: InputPlace, input: 
   return { ...input, ...Object.fromEntries(selected) };
 }
 
-/** Selects the new messages. A message without an id gets one, under a key always the same one. */
+/** Selects the new messages. A message without an id gets one, under a key always the same one; a text becomes a block. */
 function selectPosted(
   scope: CallerScope,
   { stored, key }: InputPlace,
@@ -133,8 +133,16 @@ function selectPosted(
   const selected = selectNewMessages({ thread: scope.toWireId(stored), posted: messages, known });
   return selected.map((message, index) => {
     const id = key === undefined ? createId("user_", scope.world.random) : createMessageId([stored, key, index]);
-    return message.id === undefined ? { ...message, id } : message;
+    return toBlocks(message.id === undefined ? { ...message, id } : message);
   });
+}
+
+/** Returns a message whose content is a list of blocks: a text becomes a single block. */
+function toBlocks(message: PostedMessage): PostedMessage {
+  const content: unknown = Reflect.get(message, "content");
+  return typeof content === "string"
+    ? Object.assign({ ...message }, { content: [{ type: "text", text: content }] })
+    : message;
 }
 
 function isPosted(value: unknown): value is PostedMessage {
