@@ -37,6 +37,8 @@ export {
   explorePaths,
   type PathExploration,
 } from "./inspect/check/explore-paths.ts";
+export type { StopSignal } from "./inspect/follow-thread.ts";
+export { openEvents } from "./inspect/stream-events.ts";
 export { watchThreadChanges } from "./inspect/thread-changes.ts";
 export {
   checkCallPolicy,
