@@ -205,7 +205,7 @@ export interface CallerService {
   ): Promise<ThreadView>;
   /** Deletes a thread with all its rows. Throws `thread_busy` while a run is at work. */
   deleteThread(thread: string): Promise<void>;
-  /** Copies a thread with its whole history to a new thread of the tenant. Default of `to`: a new id. */
+  /** Copies a resting thread with its whole history to a new thread of the tenant. Default of `to`: a new id. */
   copyThread(thread: string, to?: string): Promise<ThreadView>;
   /** Removes old checkpoints of the thread; returns their number. */
   pruneThread(thread: string, keep: { readonly latest: number }): Promise<number>;
