@@ -72,6 +72,7 @@ export const pagesByPackage = {
     "running-examples.md",
     "serving-threads.md",
     "server-api.md",
+    "ai-sdk-ui.md",
     "langgraph-sdk.md",
     "run-later.md",
     "deploy.md",

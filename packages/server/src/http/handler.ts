@@ -294,11 +294,7 @@ function createCall(
   const { limits, world, access } = parts;
   const { protocol, route, params, caller, maxBytes } = target;
   const body = { limits, world, maxBytes };
-  const hasRight = async (): Promise<boolean> => {
-    const known = await access.authenticate(request);
-    if (known === undefined || known.id !== caller.id || known.tenant !== caller.tenant) return false;
-    return access.hasRight(known, createAccessRequest(route, params));
-  };
+  const hasRight = createRightCheck(access, { request, caller, asked: createAccessRequest(route, params) });
   let service: NativeService | undefined;
   return {
     request,
@@ -314,6 +310,20 @@ function createCall(
     readJson: (schema) => readJson(request, schema, body),
     readBytes: () => readBytes(request, body),
     stream: (source, options = {}) => parts.createStream({ request, caller, protocol, source, options, hasRight }),
+  };
+}
+
+/** Returns the check of the right to an open stream. It keeps the head of the request only, and no part of the call. */
+function createRightCheck(
+  access: Access,
+  { request, caller, asked }: { readonly request: Request; readonly caller: Caller; readonly asked: AccessRequest },
+): () => Promise<boolean> {
+  const { url, method } = request;
+  const headers = [...request.headers];
+  return async () => {
+    const known = await access.authenticate(new Request(url, { method, headers }));
+    if (known === undefined || known.id !== caller.id || known.tenant !== caller.tenant) return false;
+    return access.hasRight(known, asked);
   };
 }
 

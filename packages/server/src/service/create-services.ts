@@ -21,7 +21,6 @@ import { createTapes, type Tapes } from "../tape/tapes.ts";
 import { CallerScope } from "./caller-scope.ts";
 import type { CallerService } from "./caller-service.ts";
 import { createChangeActs } from "./change-states.ts";
-import { createControlActs } from "./control-runs.ts";
 import { type Cursors, createCursors } from "./cursors.ts";
 import { createGraphActs } from "./graphs.ts";
 import { createInterruptActs } from "./interrupts.ts";
@@ -35,8 +34,9 @@ import type { NativeService } from "./native/native-service.ts";
 import { getScheduleLimits } from "./native/schedule-limits.ts";
 import { createScheduleActs } from "./native/schedules.ts";
 import { createWaitActs } from "./native/watch-interrupts.ts";
+import { createControlActs } from "./runs/control-runs.ts";
+import { createStartActs } from "./runs/start-acts.ts";
 import type { ServiceOptions } from "./service-options.ts";
-import { createStartActs } from "./start-runs.ts";
 import { createStateActs } from "./states.ts";
 import { createEventActs } from "./stream-events.ts";
 import { createThreadLocks, type ThreadLocks } from "./thread-locks.ts";
@@ -138,7 +138,7 @@ function createCallerService(scope: CallerScope, { cursors, tapes, locks, feed }
     ...createStartActs(scope, locks),
     ...createControlActs(scope, cursors),
     ...createStateActs(scope, cursors),
-    ...createChangeActs(scope),
+    ...createChangeActs(scope, locks),
     ...createInterruptActs(scope, cursors),
     ...createEventActs(scope, tapes),
   };
