@@ -1,7 +1,7 @@
 /** The mapper of the streaming events protocol: golden files from recorded tapes, and the rules of its frames. */
 import { describe, expect, test } from "vitest";
 import { readTape } from "../support/golden-tapes.ts";
-import { tapeNames } from "../support/record-tapes.ts";
+import { tapeNames } from "../support/tape-graphs.ts";
 import { formatV2Tape, mapV2Tape, readV2Golden, rejoinTape, V2TestClient } from "../support/v2-tape.ts";
 
 function mapNamed(name: string) {
