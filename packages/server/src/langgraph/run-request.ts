@@ -58,7 +58,9 @@ export const runBodySchema: z.ZodType<RunBody> = z.object({
   assistant_id: z.string(),
   thread_id: z.string().nullish(),
   input: z.unknown().optional(),
-  command: z.object({ update: z.unknown().optional(), resume: z.unknown(), goto: z.unknown().optional() }).nullish(),
+  command: z
+    .object({ update: z.unknown().optional(), resume: z.unknown().optional(), goto: z.unknown().optional() })
+    .nullish(),
   config: z.object({ configurable: record.nullish(), metadata: record.nullish() }).nullish(),
   context: record.nullish(),
   metadata: record.nullish(),

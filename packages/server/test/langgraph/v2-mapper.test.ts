@@ -1,8 +1,9 @@
 /** The mapper of the streaming events protocol: golden files from recorded tapes, and the rules of its frames. */
+import type { RunEvent } from "@statewright/core";
 import { describe, expect, test } from "vitest";
 import { readTape } from "../support/golden-tapes.ts";
 import { tapeNames } from "../support/tape-graphs.ts";
-import { formatV2Tape, mapV2Tape, readV2Golden, rejoinTape, V2TestClient } from "../support/v2-tape.ts";
+import { dropEvents, formatV2Tape, mapV2Tape, readV2Golden, rejoinTape, V2TestClient } from "../support/v2-tape.ts";
 
 function mapNamed(name: string) {
   return mapV2Tape(readTape(name).events);
@@ -63,6 +64,26 @@ describe("v2 frames", () => {
           of.frames.map(({ eventId }) => eventId).filter((id) => /^(e|synth)/.test(id));
         expect(durable(client)).toEqual(durable(whole));
       }
+    }
+  });
+
+  test("a reader of v2 that is too slow for some events gets each word once as well [V43]", () => {
+    for (const name of tapeNames) {
+      const { events } = readTape(name);
+      const finished = (tape: readonly RunEvent[]) => {
+        const client = new V2TestClient();
+        client.read(mapV2Tape(tape));
+        return client.messages.filter(({ end }) => end === "finished").map(({ id, text }) => [id, text]);
+      };
+      const whole = finished(events);
+      for (let from = 1; from < events.length; from++)
+        for (let to = from + 1; to < events.length; to += 3)
+          expect({ name, from, to, texts: finished(dropEvents(events, from, to)) }).toEqual({
+            name,
+            from,
+            to,
+            texts: whole,
+          });
     }
   });
 

@@ -177,6 +177,21 @@ describe("commands of v2", () => {
     expect(transfers).toHaveLength(1);
   });
 
+  test("messages beside an answer reach the run, and no other update beside an answer is taken", async () => {
+    const { say, command, transfers } = await createV2Session();
+    const stream = await say("transfer please");
+    const asked = stream.frames.find(({ method }) => method === "input.requested");
+    const { interrupt_id: id } = getData(asked ?? { type: "none" });
+    const respond = { interrupt_id: id, response: { decisions: [{ type: "approve" }] }, update: human("and thanks") };
+    const other = { ...respond, update: { messages: [{ type: "ai", content: "I did it" }] } };
+    expect(await command("input.respond", other)).toMatchObject({ error: "not_supported" });
+    expect(await command("input.respond", respond)).toMatchObject({ type: "success" });
+    await stream.until(isRest);
+    expect(transfers).toHaveLength(1);
+    const { result } = await command("state.get", { namespace: [] });
+    expect(JSON.stringify(result)).toContain("and thanks");
+  });
+
   test("an answer that does not fit its interrupt is refused, and the interrupt stays open [V30]", async () => {
     const { command, open } = await createV2Session();
     const stream = await open({ channels: ["lifecycle", "input"] });

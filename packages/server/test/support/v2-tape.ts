@@ -48,6 +48,17 @@ export function rejoinTape(events: readonly RunEvent[], index: number): readonly
   return [...past.filter(isDurable), snapshot, ...events.slice(index)];
 }
 
+/** Events that a reader gets who misses the transient events between two places, and then gets a snapshot. */
+export function dropEvents(events: readonly RunEvent[], from: number, to: number): readonly RunEvent[] {
+  const rejoined = rejoinTape(events, to);
+  const durable = events.slice(from, to).filter(isDurable);
+  return [
+    ...events.slice(0, from),
+    ...durable,
+    ...rejoined.slice(rejoined.findIndex(({ type }) => type === "snapshot")),
+  ];
+}
+
 function foldOpenWork(events: readonly RunEvent[]): OpenWork {
   let work = createOpenWork();
   for (const event of events) {

@@ -76,6 +76,7 @@ async function readNamed(call: RouteCall, { hitl }: LangGraphSettings): Promise<
 async function readPosted(call: RouteCall, settings: LangGraphSettings): Promise<Response> {
   const { checkpoint } = await call.readJson(readSchema);
   const thread = getThreadId(call);
+  checkThreadId(thread, "/checkpoint/thread_id", checkpoint.thread_id);
   const nesting = toNesting(checkpoint.checkpoint_ns);
   const id = checkpoint.checkpoint_id ?? undefined;
   if (id === undefined && nesting === undefined) return readHead(call, settings);
@@ -114,6 +115,7 @@ function toNesting(namespace: string | null | undefined): string | undefined {
 async function readHistory(call: RouteCall, settings: LangGraphSettings): Promise<Response> {
   const query = call.request.method === "GET" ? readHistoryQuery(call) : await call.readJson(historySchema);
   const thread = getThreadId(call);
+  checkThreadId(thread, "/checkpoint/thread_id", query.checkpoint?.thread_id);
   const namespace = query.checkpoint?.checkpoint_ns;
   if (isGiven(namespace) && namespace !== "") return Response.json([await readInner(call, namespace ?? "", settings)]);
   const before = findBefore(thread, query.before);
@@ -144,6 +146,7 @@ function readHistoryQuery({ query }: RouteCall): z.infer<typeof historySchema> {
 function findBefore(thread: string, before: z.infer<typeof historySchema>["before"]): number | undefined {
   const named =
     typeof before === "object" && before !== null && "configurable" in before ? before.configurable : before;
+  if (typeof named === "object") checkThreadId(thread, "/before/thread_id", named?.thread_id);
   const id = typeof named === "string" ? named : named?.checkpoint_id;
   return isGiven(id) ? parseCheckpointId(thread, id ?? "") : undefined;
 }

@@ -7,6 +7,7 @@ import { buildUpdate } from "../build-input.ts";
 import { parseResume, type WireAnswers } from "../parse-resume.ts";
 import { isGiven } from "../run-request.ts";
 import { groupInterrupts, type WireInterrupt } from "../to-wire-interrupts.ts";
+import { isMessage } from "../to-wire-message.ts";
 import { type CommandCall, readParams } from "./command-call.ts";
 import { CommandError, type CommandResult } from "./command-reply.ts";
 import { hashIdentity } from "./hash-identity.ts";
@@ -31,13 +32,30 @@ export async function respondInput(call: CommandCall): Promise<CommandResult> {
   const given = "responses" in params ? params.responses : [params];
   const state = await service.getState(thread);
   const answers = parseResponses(given, state, call);
-  if (isGiven(params.update)) {
-    const graph = await loadAssistantGraph(service, state.graph);
-    const changes = buildUpdate(graph, params.update, "/params/update");
-    await service.updateState(thread, { changes, branch: state.branch });
-  }
+  if (isGiven(params.update)) await sendUpdate(call, params.update, state);
   const { run, after } = await service.answer(thread, { answers, branch: state.branch });
   return { result: { run_id: run.id }, after };
+}
+
+/**
+ * Sends the messages of an update to the run, which reads them before its next superstep. A write to the state would end
+ * the task that waits, and with it the interrupt.
+ */
+async function sendUpdate({ service, thread }: CommandCall, update: unknown, state: StateView): Promise<void> {
+  const graph = await loadAssistantGraph(service, state.graph);
+  const { messages = [], ...others } = buildUpdate(graph, update, "/params/update");
+  const given = Array.isArray(messages) ? messages.filter(isMessage) : [];
+  if (Object.keys(others).length > 0 || given.length === 0 || given.some(({ role }) => role !== "user"))
+    throw new CommandError(
+      "not_supported",
+      "update: beside an answer a client writes messages of the user only. Use POST /threads/{thread_id}/state for others.",
+    );
+  const sent = given.map((message, index) => ({
+    ...message,
+    id: message.id === "" ? `c:${hashIdentity(thread, state.checkpoint, index, message)}` : message.id,
+  }));
+  const id = `c:${hashIdentity(thread, state.checkpoint, sent)}`;
+  await service.sendMessage(thread, { id, kind: "steer", messages: sent, branch: state.branch });
 }
 
 type Response = z.infer<typeof responseSchema>;
