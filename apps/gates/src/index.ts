@@ -24,6 +24,7 @@
  * npm run gates -- deploy    the steps of docs/deploy.md: fresh folder, empty environment, another user, read-only code;
  *                            needs the package registry
  * npm run gates -- vitests   the packed test kit in the latest vitest 4 and 5; needs the package registry
+ * npm run gates -- browser   pages of the examples in a real Chromium; needs chromium and the package registry
  * npm run gates -- clients   unmodified clients of other projects against a server in another process; needs the
  *                            package registry
  * npm run gates -- whole     the full matrices that `npm test` samples
@@ -102,6 +103,7 @@ const gates: Readonly<Record<string, () => Promise<boolean>>> = {
   large: () => runLarge(readNumber("count") ?? 400),
   engines: () => runEngines(readNumber("count") ?? 5_000),
   terminals: () => runGateTests("terminals"),
+  browser: () => runGateTests("browser"),
   clients: () => runGateTests("clients"),
   packs: () => runGateTests("packs"),
   deploy: () => runGateTests("deploy"),

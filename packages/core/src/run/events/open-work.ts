@@ -27,32 +27,37 @@ export function createOpenWork(from: OpenWork = { messages: [], tools: [] }): Op
   return new Fold(from);
 }
 
+/** Most readers of a thread have no open work: the maps exist from the first entry on. */
 class Fold implements OpenWorkFold {
-  readonly #messages: Map<string, MessageDraft>;
-  readonly #tools: Map<string, ToolDraft>;
-  readonly #retried: Map<string, RetriedMessage>;
+  #messages: Map<string, MessageDraft> | undefined;
+  #tools: Map<string, ToolDraft> | undefined;
+  #retried: Map<string, RetriedMessage> | undefined;
 
-  constructor({ messages, tools, retried = [] }: OpenWork) {
-    this.#messages = new Map(messages.map((message) => [toKey(message, message.id), copyMessage(message)]));
-    this.#tools = new Map(tools.map((call) => [toKey(call, call.callId), copyTool(call)]));
-    this.#retried = new Map(retried.map((message) => [toKey(message, message.id), message]));
+  constructor({ messages, tools, retried }: OpenWork) {
+    if (messages.length > 0)
+      this.#messages = new Map(messages.map((message) => [toKey(message, message.id), copyMessage(message)]));
+    if (tools.length > 0) this.#tools = new Map(tools.map((call) => [toKey(call, call.callId), copyTool(call)]));
+    if (retried !== undefined) this.#retried = new Map(retried.map((message) => [toKey(message, message.id), message]));
   }
 
   apply({ event, committed }: Pick<RelayFrame, "event" | "committed">): void {
     if (event !== undefined && "task" in event) this.#applyEvent(event);
     if (committed === undefined) return;
     for (const open of [this.#messages, this.#tools, this.#retried])
-      for (const [key, work] of open) if (isInNamespace(work, committed)) open.delete(key);
+      for (const [key, work] of open ?? []) if (isInNamespace(work, committed)) open?.delete(key);
   }
 
   isEmpty(): boolean {
-    return this.#messages.size === 0 && this.#tools.size === 0;
+    return (this.#messages?.size ?? 0) === 0 && (this.#tools?.size ?? 0) === 0;
   }
 
   read(): OpenWork {
-    const messages = [...this.#messages.values()].map(copyMessage);
-    const retried = this.#retried.size === 0 ? {} : { retried: [...this.#retried.values()] };
-    return { messages, tools: [...this.#tools.values()].map(copyTool), ...retried };
+    const retried = [...(this.#retried?.values() ?? [])];
+    return {
+      messages: [...(this.#messages?.values() ?? [])].map(copyMessage),
+      tools: [...(this.#tools?.values() ?? [])].map(copyTool),
+      ...(retried.length === 0 ? {} : { retried }),
+    };
   }
 
   #applyEvent(event: TaskEvent): void {
@@ -72,8 +77,8 @@ class Fold implements OpenWorkFold {
       }
       case "message.retracted": {
         const key = toKey(event, event.messageId);
-        this.#messages.delete(key);
-        this.#noteRetry(event, (this.#retried.get(key)?.failedRequests ?? 0) + 1);
+        this.#messages?.delete(key);
+        this.#noteRetry(event, (this.#retried?.get(key)?.failedRequests ?? 0) + 1);
         return;
       }
       case "model.retried":
@@ -102,6 +107,7 @@ class Fold implements OpenWorkFold {
 
   #openMessage(event: TaskEvent, id: string): MessageDraft {
     const key = toKey(event, id);
+    this.#messages ??= new Map();
     const known = this.#messages.get(key);
     if (known !== undefined) return known;
     const message = { id, ...getPlace(event), text: "", reasoning: "", calls: [], complete: false };
@@ -111,11 +117,13 @@ class Fold implements OpenWorkFold {
 
   #noteRetry(event: RetryEvent, failedRequests: number): void {
     const { messageId: id } = event;
+    this.#retried ??= new Map();
     this.#retried.set(toKey(event, id), { id, ...getPlace(event), failedRequests });
   }
 
   #openTool(event: ToolEvent): ToolDraft {
     const key = toKey(event, event.callId);
+    this.#tools ??= new Map();
     const known = this.#tools.get(key);
     if (known !== undefined) return known;
     const { callId, tool, label } = event;
