@@ -48,7 +48,7 @@ class Fold implements OpenWorkFold {
   }
 
   isEmpty(): boolean {
-    return (this.#messages?.size ?? 0) === 0 && (this.#tools?.size ?? 0) === 0;
+    return [this.#messages, this.#tools, this.#retried].every((open) => (open?.size ?? 0) === 0);
   }
 
   read(): OpenWork {
