@@ -4,7 +4,7 @@ import * as z from "zod";
 import { formatProblem } from "../http/problem-response.ts";
 import type { Protocol, RouteCall } from "../http/route.ts";
 import type { CallerService, RunView, StateView } from "../service/caller-service.ts";
-import { findState, listStateMessages, requireState } from "./load-thread.ts";
+import { findState, listStateMessages } from "./load-thread.ts";
 import { createMessageIds } from "./message-ids.ts";
 import { type AnsweringRun, findRunOfThread, performPlan, statusesAtWork } from "./perform-plan.ts";
 import { createOtherBranchProblem, type KnownThread, mayBeOfOtherBranch, planRequest } from "./plan-request.ts";
@@ -61,8 +61,7 @@ async function postMessages(call: RouteCall, options: ResolvedUiStreamOptions): 
   const body = await call.readJson(uiRequest);
   const graph = getParam(call, "graph");
   const { service } = call;
-  await service.getGraph(graph);
-  const state = await findState(service, body.id, graph);
+  const state = await findState(service, { thread: body.id, graph });
   const plan = planRequest(body, await loadKnown(service, body, state), options);
   const { id: thread, messages: _messages, trigger: _trigger, messageId: _messageId, ...rest } = body;
   const { signal } = call.request;
@@ -106,7 +105,7 @@ async function checkLastAnswer(
 async function streamRunAtWork(call: RouteCall, options: ResolvedUiStreamOptions): Promise<Response> {
   const { service } = call;
   const thread = getParam(call, "thread");
-  const state = await requireState(service, thread, getParam(call, "graph"));
+  const state = await findState(service, { thread, graph: getParam(call, "graph") });
   const run = state === undefined ? undefined : await findRunAtWork(service, thread, state.branch);
   if (run === undefined) return new Response(null, { status: 204, headers: { "cache-control": "no-store" } });
   return streamMessage(call, options, { run, from: 0 });
@@ -130,7 +129,7 @@ function streamMessage(call: RouteCall, options: ResolvedUiStreamOptions, { run,
 async function stopRun(call: RouteCall): Promise<Response> {
   const { service } = call;
   const thread = getParam(call, "thread");
-  const state = await requireState(service, thread, getParam(call, "graph"));
+  const state = await findState(service, { thread, graph: getParam(call, "graph") });
   const run = state === undefined ? undefined : await findRunAtWork(service, thread, state.branch);
   if (run === undefined) return Response.json({ stopped: false });
   await service.cancelRun(thread, { run: run.id, reason: "stopped by the user" });
@@ -140,7 +139,7 @@ async function stopRun(call: RouteCall): Promise<Response> {
 async function listMessages(call: RouteCall, options: ResolvedUiStreamOptions): Promise<Response> {
   const { service } = call;
   const thread = getParam(call, "thread");
-  const state = await requireState(service, thread, getParam(call, "graph"));
+  const state = await findState(service, { thread, graph: getParam(call, "graph") });
   if (state === undefined) return Response.json([]);
   const { branch } = state;
   const ids = createMessageIds(

@@ -233,7 +233,7 @@ test("an unknown trigger, a file above the limit and a message without content a
     [409, createSubmit([])],
   ];
   for (const [status, body] of refusals) expect([body, (await server.post(body)).status]).toEqual([body, status]);
-  expect((await server.read("/ui/chat/t1/messages")).status).toBe(404);
+  expect((await server.read("/ui/chat/t1/messages")).json).toEqual([]);
   expect(
     (await server.read("/ui/nothing", { method: "POST", body: JSON.stringify(createSubmit([hello])) })).status,
   ).toBe(404);
@@ -245,7 +245,11 @@ test("the stream of a thread without a run at work is 204, and stop has nothing 
   expect((await server.read("/ui/chat/t1/stream")).status).toBe(204);
   const stopped = await server.read("/ui/chat/t1/stop", { method: "POST", body: "{}" });
   expect([stopped.status, stopped.json]).toEqual([200, { stopped: false }]);
-  expect((await server.read("/ui/chat/t9/stream")).status).toBe(404);
+  // A page opens a chat before its first message.
+  expect((await server.read("/ui/chat/t9/stream")).status).toBe(204);
+  expect((await server.read("/ui/chat/t9/stop", { method: "POST", body: "{}" })).json).toEqual({ stopped: false });
+  expect((await server.read("/ui/chat/t9/messages")).json).toEqual([]);
+  for (const path of ["stream", "messages"]) expect((await server.read(`/ui/nothing/t9/${path}`)).status).toBe(404);
 });
 
 test("a failed run is an error with its code, and regenerate tries again", async () => {
