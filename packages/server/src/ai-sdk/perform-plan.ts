@@ -4,7 +4,7 @@ import { fingerprint, toBranchPrefix } from "@statewright/core/adapter";
 import { RequestProblem } from "../http/problem.ts";
 import { createProblem } from "../http/problem-table.ts";
 import type { CallerService, RunView, StateView } from "../service/caller-service.ts";
-import { listRunsOfBranch, type RunOfBranch } from "./list-runs-of-branch.ts";
+import { type BranchRun, listBranchRuns } from "./list-branch-runs.ts";
 import { listStateMessages } from "./load-thread.ts";
 import { createOtherBranchProblem, type UiPlan } from "./plan-request.ts";
 import type { ResolvedUiStreamOptions } from "./ui-stream-options.ts";
@@ -99,25 +99,21 @@ async function runFrom({ service, thread, asked }: PostedPlan, branch: string): 
   return { run, from: 0 };
 }
 
-async function listRuns({ service, thread, state, signal }: PostedPlan): Promise<readonly RunOfBranch[]> {
-  return await listRunsOfBranch(service, { thread, branch: state?.branch, signal });
+async function listRuns({ service, thread, state, signal }: PostedPlan): Promise<readonly BranchRun[]> {
+  return await listBranchRuns(service, { thread, branch: state?.branch, signal });
 }
 
 async function createTargetProblem(
   { service, thread }: PostedPlan,
   target: string | undefined,
 ): Promise<RequestProblem> {
-  if (target !== undefined && (await findRunOfThread(service, thread, target)) !== undefined)
+  if (target !== undefined && (await findThreadRun(service, thread, target)) !== undefined)
     return createOtherBranchProblem();
   return new RequestProblem(createProblem("unknown_message"));
 }
 
 /** Returns the row of a run, if the thread has it. */
-export async function findRunOfThread(
-  service: CallerService,
-  thread: string,
-  id: string,
-): Promise<RunView | undefined> {
+export async function findThreadRun(service: CallerService, thread: string, id: string): Promise<RunView | undefined> {
   for (let before: string | undefined; ; ) {
     const page = await service.listRuns(thread, { before, limit: 200 });
     const found = page.data.find((run) => run.id === id);

@@ -6,8 +6,8 @@ import type { Protocol, RouteCall } from "../http/route.ts";
 import type { CallerService, RunView, StateView } from "../service/caller-service.ts";
 import { findState, listStateMessages } from "./load-thread.ts";
 import { createMessageIds } from "./message-ids.ts";
-import { type AnsweringRun, findRunOfThread, performPlan, statusesAtWork } from "./perform-plan.ts";
-import { createOtherBranchProblem, type KnownThread, mayBeOfOtherBranch, planRequest } from "./plan-request.ts";
+import { type AnsweringRun, findThreadRun, performPlan, statusesAtWork } from "./perform-plan.ts";
+import { createOtherBranchProblem, type KnownThread, mayBelongToOtherBranch, planRequest } from "./plan-request.ts";
 import { readFrames } from "./read-frames.ts";
 import { formatStreamFailure, streamRun, uiStreamHeaders } from "./run-stream.ts";
 import { Transcript } from "./transcript.ts";
@@ -79,7 +79,7 @@ async function loadKnown(service: CallerService, body: UiRequest, state: StateVi
   const messages = listStateMessages(state);
   const thread = { messages, branches, interrupts: state?.interrupts ?? [], run: state?.run };
   await checkLastAnswer(service, body, state, branches);
-  if (!mayBeOfOtherBranch(body, thread)) return { ...thread, otherIds: new Set() };
+  if (!mayBelongToOtherBranch(body, thread)) return { ...thread, otherIds: new Set() };
   const ids = createMessageIds(body.id, branches);
   const others = branches.filter((branch) => branch !== state?.branch);
   const states = await Promise.all(others.map((branch) => service.getState(body.id, { branch })));
@@ -98,7 +98,7 @@ async function checkLastAnswer(
   const last = messages.findLast(({ role }) => role === "assistant");
   if (state === undefined || last === undefined || last.id === state.run) return;
   if (branches.length < 2 || trigger !== "submit-message" || messages.at(-1)?.role !== "user") return;
-  const run = await findRunOfThread(service, thread, last.id);
+  const run = await findThreadRun(service, thread, last.id);
   if (run !== undefined && run.branch !== state.branch) throw createOtherBranchProblem();
 }
 

@@ -112,6 +112,9 @@ test("an approval continues the message of its run, arguments and other states o
   expect(second.chunks[0]).toMatchObject({ type: "start", messageId: run });
   expect(second.chunks.map(({ type }) => type)).not.toContain("start-step");
   expect(second.chunks.at(-1)).toMatchObject({ type: "finish", finishReason: "tool-calls" });
+  // The second answer to the first call, while the second call still waits.
+  const twice = await server.post(createSubmit([hello, { ...assistant, parts: [respond(false), other] }]));
+  expect([twice.status, twice.json]).toMatchObject([409, { code: "already_answered" }]);
   const denied = {
     ...assistant,
     parts: [
