@@ -24,6 +24,7 @@ export { createGuardSchema } from "./base/schema.ts";
 export { createSha256, type Sha256 } from "./base/sha256.ts";
 export { systemWorld } from "./base/world.ts";
 export { toBranchPrefix } from "./checkpoint/thread-rules.ts";
+export { isDurableMachine } from "./compile/durable-machine.ts";
 export { functionKind } from "./compile/kinds/function.ts";
 export { nodeKind } from "./compile/kinds/kinds.ts";
 export { getGraphShape } from "./compile/plan.ts";
@@ -36,6 +37,8 @@ export {
   explorePaths,
   type PathExploration,
 } from "./inspect/check/explore-paths.ts";
+export type { StopSignal } from "./inspect/follow-thread.ts";
+export { openEvents } from "./inspect/stream-events.ts";
 export { watchThreadChanges } from "./inspect/thread-changes.ts";
 export {
   checkCallPolicy,

@@ -64,11 +64,14 @@ export async function serveHttp(handler: HttpHandler, options: ServeHttpOptions)
       outgoing.once("close", () => {
         if (!server.listening) setImmediate(() => server.closeIdleConnections());
       });
-      handleRequest(handler, incoming, outgoing).catch((error: unknown) => {
-        onError?.(error);
-        if (outgoing.headersSent) outgoing.destroy();
-        else outgoing.writeHead(500, { connection: "close" }).end();
-      });
+      // The body is sent outside of `sendHead`: an open stream then keeps no request and no response.
+      sendHead(handler, incoming, outgoing)
+        .then((answer) => (answer === undefined ? undefined : sendBody(answer, outgoing)))
+        .catch((error: unknown) => {
+          onError?.(error);
+          if (outgoing.headersSent) outgoing.destroy();
+          else outgoing.writeHead(500, { connection: "close" }).end();
+        });
     },
   );
   server.maxConnections = maxConnections;
@@ -95,36 +98,43 @@ function closeServer(server: Server, graceMs: number): Promise<void> {
   });
 }
 
-async function handleRequest(handler: HttpHandler, incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+/** Body of a response, and the signal that fires when its client disconnects. */
+interface AnswerBody {
+  readonly body: ReadableStream<Uint8Array>;
+  readonly disconnected: AbortSignal;
+}
+
+/** Answers a request with the status and the headers. Returns the body; undefined for a finished response. */
+async function sendHead(
+  handler: HttpHandler,
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+): Promise<AnswerBody | undefined> {
   const disconnect = new AbortController();
   outgoing.once("close", () => {
     if (!outgoing.writableFinished) disconnect.abort();
   });
   const request = toRequest(incoming, disconnect.signal);
-  const peer: HttpPeer = { address: incoming.socket.remoteAddress };
+  // An IPv4 address on a socket for both versions of IP.
+  const peer: HttpPeer = { address: incoming.socket.remoteAddress?.replace(/^::ffff:(?=\d+\.)/, "") };
   const response = request === undefined ? new Response(null, { status: 400 }) : await handler(request, peer);
   if (disconnect.signal.aborted) {
     await response.body?.cancel();
-    return;
+    return undefined;
   }
   for (const [name, value] of response.headers) outgoing.setHeader(name, value);
   // Closes the connection instead of waiting for an unread request body.
   if (!incoming.complete) outgoing.setHeader("connection", "close");
   outgoing.writeHead(response.status);
-  if (response.body === null) outgoing.end();
-  else await sendBody(response.body, outgoing, disconnect.signal);
+  if (response.body !== null) return { body: response.body, disconnected: disconnect.signal };
+  outgoing.end();
+  return undefined;
 }
 
 /** Streams the body with backpressure from the client. */
-async function sendBody(
-  body: ReadableStream<Uint8Array>,
-  outgoing: ServerResponse,
-  disconnected: AbortSignal,
-): Promise<void> {
+async function sendBody({ body, disconnected }: AnswerBody, outgoing: ServerResponse): Promise<void> {
   outgoing.flushHeaders();
   const reader = body.getReader();
-  // Also while a connection takes no bytes: a failed body breaks the connection at once.
-  reader.closed.catch(() => outgoing.destroy());
   const cancelReader = (): void => {
     reader.cancel().catch(ignoreCancelError);
   };
@@ -132,13 +142,15 @@ async function sendBody(
   for (;;) {
     const { done, value } = await reader.read();
     if (done || disconnected.aborted) break;
-    if (!outgoing.write(value)) await waitForDrain(outgoing);
+    if (!outgoing.write(value)) await waitForDrain(outgoing, reader.closed);
   }
   disconnected.removeEventListener("abort", cancelReader);
   outgoing.end();
 }
 
-function waitForDrain(outgoing: ServerResponse): Promise<void> {
+/** Resolves when the connection takes bytes again. A body that fails meanwhile breaks the connection at once. */
+function waitForDrain(outgoing: ServerResponse, bodyClosed: Promise<unknown>): Promise<void> {
+  bodyClosed.catch(() => outgoing.destroy());
   return new Promise((resolve) => {
     const finish = (): void => {
       outgoing.off("drain", finish);

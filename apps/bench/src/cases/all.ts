@@ -23,6 +23,7 @@ import { createQueuedRunsCase, createSlotsCase } from "./queued-runs.ts";
 import { createHeadCase, createHistoryPageCase, createListCase } from "./reading.ts";
 import { createReadyToolCases } from "./ready-tools.ts";
 import { createResumeCase } from "./resume-run.ts";
+import { createServerStreamCase, createSilentStreamCase } from "./server-streams.ts";
 import { createSharedFileCase } from "./shared-file.ts";
 import { createShortRunCase } from "./short-run.ts";
 import { createStartUpCases } from "./start-up.ts";
@@ -74,6 +75,8 @@ export function createCases(peers: Peers): readonly Case[] {
     createSharedFileCase(),
     createQueuedRunsCase(),
     createSlotsCase(),
+    createServerStreamCase(),
+    createSilentStreamCase(),
     ...createOpenStoreCases(peers),
     ...createColdRunCases(peers),
     ...createBundleCases(peers),

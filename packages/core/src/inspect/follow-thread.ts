@@ -10,13 +10,20 @@ import type { Relay, RelayFrame, RelayGap, RelaySnapshot } from "../run/events/r
 import type { RunEvent } from "../run/events/run-event.ts";
 import type { StoredEventReader } from "../run/session/stored-events.ts";
 
+/** Signal that ends a follower; an `AbortSignal` is one. */
+export interface StopSignal {
+  readonly aborted: boolean;
+  addEventListener(type: "abort", listener: () => void, options?: { readonly once?: boolean }): void;
+  removeEventListener(type: "abort", listener: () => void): void;
+}
+
 interface FollowOptions {
   readonly thread: string;
   /** Branch of the transient events; default: all branches. */
   readonly branch: string | undefined;
   /** Undefined for durable events only. */
   readonly relay: Relay | undefined;
-  readonly signal: AbortSignal;
+  readonly signal: StopSignal;
   /** Poll interval in milliseconds. Undefined for a follower that polls after hints only. */
   readonly everyMs: number | undefined;
   /** Calls its argument when the thread may have changed, until the returned function is called. */
@@ -42,17 +49,8 @@ const maxLaggingPolls = 2;
  * Yields the durable events of `stored` and the transient events of the relay until the signal fires, then the durable
  * events up to that moment. Ends when the thread was deleted.
  */
-export async function* followThread(
-  stored: StoredEventReader,
-  options: FollowOptions,
-): AsyncGenerator<RunEvent, undefined, undefined> {
-  const follower = new Follower(stored, options);
-  try {
-    yield* follower.follow();
-    return undefined;
-  } finally {
-    follower.stop();
-  }
+export function followThread(stored: StoredEventReader, options: FollowOptions): Events {
+  return new Follower(stored, options).follow();
 }
 
 type Position = Pick<RelaySnapshot, "source" | "run" | "branch" | "epoch" | "index" | "seq">;
@@ -61,8 +59,6 @@ type Events = AsyncGenerator<RunEvent, undefined, undefined>;
 class Follower {
   readonly #stored: StoredEventReader;
   readonly #options: FollowOptions;
-  readonly #unsubscribe: (() => void) | undefined;
-  readonly #unwatch: (() => void) | undefined;
   #frames: RelayFrame[] = [];
   #wake: (() => void) | undefined;
   /** Publisher that the follower reads, after its newest applied frame; undefined without a publisher. */
@@ -82,25 +78,28 @@ class Follower {
     this.#stored = stored;
     this.#options = options;
     this.#owesSnapshot = options.relay !== undefined;
-    this.#unsubscribe = options.relay?.subscribe(options.thread, (received) => this.#push(received));
-    this.#unwatch = options.watch?.(() => this.#noteHint());
-  }
-
-  stop(): void {
-    this.#unsubscribe?.();
-    this.#unwatch?.();
   }
 
   async *follow(): Events {
-    const { signal } = this.#options;
-    while (!signal.aborted && !this.#isDeleted) {
-      if (this.#needsSync) yield* this.#synchronize();
-      const frame = this.#frames.shift();
-      if (frame !== undefined) yield* this.#receive(frame);
-      else if (!this.#needsSync && (await this.#wait()) === "poll") yield* this.#poll();
+    const { relay, thread, watch, signal } = this.#options;
+    const unsubscribe = relay?.subscribe(thread, (received) => this.#push(received));
+    const unwatch = watch?.(() => this.#noteHint());
+    const wake = (): void => this.#wake?.();
+    signal.addEventListener("abort", wake, { once: true });
+    try {
+      while (!signal.aborted && !this.#isDeleted) {
+        if (this.#needsSync) yield* this.#synchronize();
+        const frame = this.#frames.shift();
+        if (frame !== undefined) yield* this.#receive(frame);
+        else if (!this.#needsSync && (await this.#wait()) === "poll") yield* this.#poll();
+      }
+      yield* this.#stored.readNew();
+      return undefined;
+    } finally {
+      signal.removeEventListener("abort", wake);
+      unsubscribe?.();
+      unwatch?.();
     }
-    yield* this.#stored.readNew();
-    return undefined;
   }
 
   #push(received: RelayFrame | RelayGap): void {
@@ -247,20 +246,21 @@ class Follower {
   }
 
   /** Resolves at the next frame, at the next poll, or when the signal fires. */
-  #wait(): Promise<"poll" | "received"> {
-    const { world, signal } = this.#options;
+  async #wait(): Promise<"poll" | "received"> {
     const delayMs = this.#getPollDelay();
-    return new Promise((resolve) => {
-      const finish = (reason: "poll" | "received"): void => {
-        cancel?.();
-        this.#wake = undefined;
-        signal.removeEventListener("abort", stop);
-        resolve(reason);
-      };
-      const stop = (): void => finish("received");
-      const cancel = delayMs === undefined ? undefined : world.schedule.after(delayMs, () => finish("poll"));
-      this.#wake = stop;
-      signal.addEventListener("abort", stop, { once: true });
+    let isDue = false;
+    const cancel =
+      delayMs === undefined
+        ? undefined
+        : this.#options.world.schedule.after(delayMs, () => {
+            isDue = true;
+            this.#wake?.();
+          });
+    await new Promise<void>((resolve) => {
+      this.#wake = resolve;
     });
+    this.#wake = undefined;
+    cancel?.();
+    return isDue ? "poll" : "received";
   }
 }

@@ -16,7 +16,7 @@ import {
 } from "../run/session/options/check-run-options.ts";
 import { createStoredEventReader } from "../run/session/stored-events.ts";
 import { type Codec, plainCodec } from "../state/codec.ts";
-import { followThread } from "./follow-thread.ts";
+import { followThread, type StopSignal } from "./follow-thread.ts";
 import { requireThread } from "./get-history.ts";
 import { watchThreadChanges } from "./thread-changes.ts";
 
@@ -87,6 +87,19 @@ const optionKeys = listOptionNames<StreamEventsOptions>({
  * for await (const { seq, type } of streamEvents({ store, thread: "t1", branch: "main" })) console.log(seq, type);
  */
 export async function* streamEvents(options: StreamEventsOptions): AsyncGenerator<RunEvent, undefined, undefined> {
+  const events = await openEvents(options);
+  const { views } = options;
+  for await (const event of events) if (isInView(event, views)) yield event;
+  return undefined;
+}
+
+/**
+ * Opens the events of `streamEvents`: checks the options and the thread, and returns the events of all views. For readers
+ * by the thousand: a stream costs less memory than `streamEvents`.
+ */
+export async function openEvents(
+  options: Omit<StreamEventsOptions, "follow"> & { readonly follow?: StopSignal },
+): Promise<AsyncGenerator<RunEvent, undefined, undefined>> {
   checkOptions("streamEvents", options, optionKeys);
   checkStoreOption("streamEvents", options.store ?? null);
   checkCodecOption("streamEvents", options.codec);
@@ -101,18 +114,14 @@ export async function* streamEvents(options: StreamEventsOptions): AsyncGenerato
   const branch = options.branch === undefined ? undefined : checkId("branch", options.branch);
   const lastSeqs = branch === undefined ? undefined : await loadLastSeqs(store, thread, branch);
   const stored = createStoredEventReader({ store, codec, thread, after, lastSeqs });
-  const events =
-    follow === undefined
-      ? stored.readNew()
-      : followThread(stored, {
-          ...{ thread, branch, world, signal: follow },
-          everyMs: everyMs ?? (store.watch === undefined ? defaultPollMs : undefined),
-          watch: everyMs === undefined ? (notify) => watchThreadChanges(store, { thread, world }, notify) : undefined,
-          exists: async () => (await store.thread(thread))?.createdAt === createdAt,
-          relay: hasTransientEvents(views) ? (options.relay ?? getStoreRelay(store)) : undefined,
-        });
-  for await (const event of events) if (isInView(event, views)) yield event;
-  return undefined;
+  if (follow === undefined) return stored.readNew();
+  return followThread(stored, {
+    ...{ thread, branch, world, signal: follow },
+    everyMs: everyMs ?? (store.watch === undefined ? defaultPollMs : undefined),
+    watch: everyMs === undefined ? (notify) => watchThreadChanges(store, { thread, world }, notify) : undefined,
+    exists: async () => (await store.thread(thread))?.createdAt === createdAt,
+    relay: hasTransientEvents(views) ? (options.relay ?? getStoreRelay(store)) : undefined,
+  });
 }
 
 function hasTransientEvents(views: readonly EventView[] | undefined): boolean {

@@ -34,7 +34,8 @@ export function watchThreadChanges(
 class ChangeWatch {
   readonly #store: Store;
   readonly #world: World;
-  readonly #threads: Map<string, Set<() => void>> = new Map();
+  /** Lists, not sets: most threads have a single listener. */
+  readonly #threads: Map<string, readonly (() => void)[]> = new Map();
   #stop: (() => void) | undefined;
   #cancelPoll: (() => void) | undefined;
   /** Threads that the current round of the poll has not visited. */
@@ -46,17 +47,15 @@ class ChangeWatch {
   }
 
   add(thread: string, onChange: () => void): () => void {
-    const listeners = this.#threads.get(thread) ?? new Set();
-    // The same function may listen twice.
-    const own = (): void => onChange();
-    this.#threads.set(thread, listeners.add(own));
+    this.#threads.set(thread, [...(this.#threads.get(thread) ?? []), onChange]);
     this.#stop ??= this.#store.watch?.((changed) => this.#report(changed));
     this.#cancelPoll ??= this.#schedulePoll();
     return () => {
-      listeners.delete(own);
-      if (listeners.size > 0 || this.#threads.get(thread) !== listeners) return;
-      this.#threads.delete(thread);
-      if (this.#threads.size === 0) this.#close();
+      const all = this.#threads.get(thread) ?? [];
+      // Once: the same function may listen twice.
+      const others = all.toSpliced(all.lastIndexOf(onChange), all.includes(onChange) ? 1 : 0);
+      if (others.length > 0) this.#threads.set(thread, others);
+      else if (this.#threads.delete(thread) && this.#threads.size === 0) this.#close();
     };
   }
 
@@ -68,7 +67,7 @@ class ChangeWatch {
   }
 
   #report(thread: string): void {
-    for (const listener of [...(this.#threads.get(thread) ?? [])]) listener();
+    for (const listener of this.#threads.get(thread) ?? []) listener();
   }
 
   #schedulePoll(): () => void {

@@ -110,15 +110,12 @@ class OpenStreams implements Streams {
     const key = toCallerKey(call.caller);
     this.#checkLimits(key);
     const group = this.#findSmallestGroup();
-    const stream = new Stream({ streams: this, call, source, options }, () => {
-      group.delete(stream);
-      this.#remove(key);
-    });
+    const stream = new Stream({ streams: this, call, group, source, options });
     group.add(stream);
     this.#open += 1;
     this.#callers.set(key, (this.#callers.get(key) ?? 0) + 1);
     this.#startBeat();
-    return new Response(stream.start(), {
+    return new Response(stream.open(), {
       status: options.status ?? 200,
       headers: {
         "content-type": "text/event-stream",
@@ -176,7 +173,10 @@ class OpenStreams implements Streams {
     return this.#groups.reduce((smallest, group) => (group.size < smallest.size ? group : smallest));
   }
 
-  #remove(key: string): void {
+  /** Counts the stream no more. */
+  remove(stream: Stream): void {
+    const key = toCallerKey(stream.call.caller);
+    stream.group.delete(stream);
     this.#open -= 1;
     const left = (this.#callers.get(key) ?? 1) - 1;
     if (left === 0) this.#callers.delete(key);
@@ -205,19 +205,25 @@ class OpenStreams implements Streams {
 interface StreamParts {
   readonly streams: OpenStreams;
   readonly call: StreamCall;
+  /** Streams that beat at the same time. */
+  readonly group: Set<Stream>;
   readonly source: StreamSource;
   readonly options: StreamOptions;
 }
 
 const bytesOf = new TextEncoder();
 
-/** Open stream: reads its source as fast as the connection takes the bytes. */
+function getByteLength({ byteLength }: Uint8Array): number {
+  return byteLength;
+}
+
+/** Open stream: reads its source as fast as the connection takes the bytes. It is the source of its body. */
 class Stream {
   readonly call: StreamCall;
+  readonly group: Set<Stream>;
   readonly #streams: OpenStreams;
   readonly #source: StreamSource;
   readonly #options: StreamOptions;
-  readonly #onEnd: () => void;
   readonly #abort = new AbortController();
   #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
   /** Text that waits for the end of the turn. */
@@ -228,39 +234,46 @@ class Stream {
   #lastRoom = 0;
   #hasEnded = false;
   #onPull: (() => void) | undefined;
-  readonly #leave = (): void => {
-    this.#stop();
-    this.#controller?.close();
-  };
 
-  constructor({ streams, call, source, options }: StreamParts, onEnd: () => void) {
+  constructor({ streams, call, group, source, options }: StreamParts) {
     this.call = call;
+    this.group = group;
     this.#streams = streams;
     this.#source = source;
     this.#options = options;
-    this.#onEnd = onEnd;
   }
 
-  start(): ReadableStream<Uint8Array> {
-    const body = new ReadableStream<Uint8Array>(
-      {
-        start: (controller) => {
-          this.#controller = controller;
-        },
-        pull: () => {
-          this.#stalledBeats = 0;
-          this.#onPull?.();
-        },
-        cancel: () => this.#stop(),
-      },
-      { highWaterMark: this.#streams.limits.bufferBytes, size: ({ byteLength }) => byteLength },
-    );
+  /** Called by the body. */
+  start(controller: ReadableStreamDefaultController<Uint8Array>): void {
+    this.#controller = controller;
+  }
+
+  /** Called by the body when it takes bytes. */
+  pull(): void {
+    this.#stalledBeats = 0;
+    this.#onPull?.();
+  }
+
+  /** Called by the body when its reader leaves. */
+  cancel(): void {
+    this.#stop();
+  }
+
+  /** Called by the signal of the request when the client disconnects. */
+  handleEvent(): void {
+    this.#stop();
+    this.#controller?.close();
+  }
+
+  open(): ReadableStream<Uint8Array> {
+    const highWaterMark = this.#streams.limits.bufferBytes;
+    const body = new ReadableStream<Uint8Array>(this, { highWaterMark, size: getByteLength });
     // Hosts send the headers with the first byte.
     this.#write({ comment: "open" });
     this.flush();
-    if (this.call.signal.aborted) this.#leave();
+    if (this.call.signal.aborted) this.handleEvent();
     else {
-      this.call.signal.addEventListener("abort", this.#leave, { once: true });
+      this.call.signal.addEventListener("abort", this, { once: true });
       void this.#pump();
     }
     return body;
@@ -368,10 +381,10 @@ class Stream {
     if (this.#hasEnded) return;
     this.#hasEnded = true;
     this.#text = "";
-    this.call.signal.removeEventListener("abort", this.#leave);
+    this.call.signal.removeEventListener("abort", this);
     this.#abort.abort();
     this.#onPull?.();
-    this.#onEnd();
+    this.#streams.remove(this);
   }
 }
 

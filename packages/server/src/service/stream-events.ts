@@ -17,10 +17,10 @@ export function createEventActs(scope: CallerScope, tapes: Tapes): Pick<CallerSe
 }
 
 /** Returns the view of a caller on the events of a thread, which belong to the graph that wrote it. */
-function createView(scope: CallerScope, own: OwnThread): (event: RunEvent) => RunEvent | undefined {
-  let graph: Graph | undefined = own.row.graph === undefined ? undefined : scope.requireGraph(own.row.graph);
+function createView(scope: CallerScope, { wire, row }: OwnThread): (event: RunEvent) => RunEvent | undefined {
+  let graph: Graph | undefined = row.graph === undefined ? undefined : scope.requireGraph(row.graph);
   return (event) => {
     if (event.type === "run.started" && event.within === undefined) graph = scope.requireGraph(event.graph);
-    return toCallerEvent(scope, graph, own.wire, event);
+    return toCallerEvent(scope, graph, wire, event);
   };
 }

@@ -1,4 +1,5 @@
 /** Acts on threads as rows. */
+import { isStatewrightError } from "@statewright/core";
 import { createId } from "@statewright/core/adapter";
 import {
   copyThread,
@@ -57,9 +58,15 @@ export function createThreadActs(scope: CallerScope, cursors: Cursors): Pick<Cal
       const stored = scope.toStoredId(thread);
       const known = await store.thread(stored);
       if (known !== undefined && !scope.isVisible(known)) throw createUnknownThreadError(thread);
-      const write = { ...omitUndefined({ title, metadata }), tenant: caller.tenant, owner: caller.id, ifExists };
-      const row = await createThread(store, { ...write, thread: stored, world });
-      return { thread: toThreadView(scope, row), isNew: known === undefined };
+      const write = { ...omitUndefined({ title, metadata }), tenant: caller.tenant, owner: caller.id };
+      try {
+        const row = await createThread(store, { ...write, thread: stored, world });
+        return { thread: toThreadView(scope, row), isNew: true };
+      } catch (error) {
+        const existing = isStatewrightError(error, "thread_exists") ? await store.thread(stored) : undefined;
+        if (ifExists !== "keep" || existing === undefined) throw error;
+        return { thread: toThreadView(scope, existing), isNew: false };
+      }
     },
     getThread: async (thread) => {
       const { row } = await scope.requireThread(thread, { action: "thread.read" });

@@ -21,15 +21,25 @@ export interface TapeRequest {
   readonly end: StreamEnd | undefined;
   readonly signal: AbortSignal;
   readonly limits: WaitingLimits;
-  /** Form of an event for the reader; undefined for an event that the reader may not see. Must not throw. */
-  readonly show: (event: RunEvent) => RunEvent | undefined;
+  /** Form of an event for the reader; undefined for an event that the reader may not see. */
+  readonly show: ((event: RunEvent) => RunEvent | undefined) | undefined;
+}
+
+/** Tapes of a server, for their readers. */
+export interface TapeSource {
+  /** Returns the tape of the thread; a new one begins after the number. */
+  findTape(thread: string, seq: number): ThreadTape;
+  /** Returns the event as the request shows it; undefined for an event that is not sent. Never throws. */
+  show(event: RunEvent, request: TapeRequest, thread: string): RunEvent | undefined;
 }
 
 /** Reader of a tape. */
 export class TapeReader implements TapeListener {
-  readonly place: StreamPlace;
-  readonly request: TapeRequest;
-  readonly #tape: ThreadTape;
+  readonly #place: StreamPlace;
+  readonly #request: TapeRequest;
+  readonly #source: TapeSource;
+  /** Number after which a new tape begins. */
+  readonly #start: number;
   readonly #waiting: WaitingEvents;
   readonly #runEnd: RunEnd | undefined;
   /** Number up to which all durable events were read. */
@@ -43,10 +53,11 @@ export class TapeReader implements TapeListener {
   #isCut = false;
   #isDraining = false;
 
-  constructor(tape: ThreadTape, place: StreamPlace, request: TapeRequest) {
-    this.#tape = tape;
-    this.place = place;
-    this.request = request;
+  constructor(source: TapeSource, start: number, place: StreamPlace, request: TapeRequest) {
+    this.#source = source;
+    this.#start = start;
+    this.#place = place;
+    this.#request = request;
     this.#waiting = new WaitingEvents(request.limits);
     this.#runEnd = request.end === undefined ? undefined : new RunEnd(place, request.end);
     this.#seq = request.after;
@@ -85,38 +96,36 @@ export class TapeReader implements TapeListener {
    * failure of the tape.
    */
   async *read(): AsyncGenerator<ThreadFrame, undefined, undefined> {
-    const { signal } = this.request;
+    const { signal } = this.#request;
     const wake = (): void => this.#wake?.();
+    // A stream that is never read leaves nothing behind.
+    const tape = this.#source.findTape(this.#place.thread, this.#start);
     signal.addEventListener("abort", wake, { once: true });
-    this.#tape.join(this);
+    tape.join(this);
+    // One generator: each further one would cost every silent stream about half a kilobyte.
     try {
-      yield* this.#streamFrames();
+      while (!signal.aborted) {
+        if (this.#isCut) throw new SlowReaderError();
+        const event = this.#waiting.shift();
+        if (event !== undefined) {
+          this.#pass(event);
+          if (yield* this.#yieldEvent(event)) return undefined;
+          if (this.#isDraining && event.type === "step.committed" && event.within === undefined)
+            throw new StreamDrainedError();
+        } else if (this.#end !== undefined) {
+          if (this.#end.kind === "failed") throw this.#end.error;
+          yield { type: "thread.deleted" };
+          return undefined;
+        } else if (!this.#isLive) {
+          if (yield* this.#catchUpOrEnd(tape)) return undefined;
+        } else if (this.#isDraining && !tape.isAtWork) throw new StreamDrainedError();
+        else if (await this.#hasEnded()) return undefined;
+        else await this.#wait(tape);
+      }
       return undefined;
     } finally {
       signal.removeEventListener("abort", wake);
-      this.#tape.leave(this);
-    }
-  }
-
-  async *#streamFrames(): AsyncGenerator<ThreadFrame, undefined, undefined> {
-    for (;;) {
-      if (this.request.signal.aborted) return undefined;
-      if (this.#isCut) throw new SlowReaderError();
-      const event = this.#waiting.shift();
-      if (event !== undefined) {
-        this.#pass(event);
-        if (yield* this.#yieldEvent(event)) return undefined;
-        if (this.#isDraining && event.type === "step.committed" && event.within === undefined)
-          throw new StreamDrainedError();
-      } else if (this.#end !== undefined) {
-        if (this.#end.kind === "failed") throw this.#end.error;
-        yield { type: "thread.deleted" };
-        return undefined;
-      } else if (!this.#isLive) {
-        if (yield* this.#catchUpOrEnd()) return undefined;
-      } else if (this.#isDraining && !this.#tape.isAtWork) throw new StreamDrainedError();
-      else if (await this.#hasEnded()) return undefined;
-      else await this.#wait();
+      tape.leave(this);
     }
   }
 
@@ -124,8 +133,8 @@ export class TapeReader implements TapeListener {
   async *#yieldEvent(event: RunEvent): AsyncGenerator<ThreadFrame, boolean, undefined> {
     const end = this.#runEnd?.mayEndAt(event) === true ? this.#runEnd : undefined;
     if (end !== undefined && (await end.endsBefore(event))) return true;
-    const shown = this.request.show(event);
-    if (shown !== undefined && isInView(shown, this.request.views)) yield shown;
+    const shown = this.#source.show(event, this.#request, this.#place.thread);
+    if (shown !== undefined && isInView(shown, this.#request.views)) yield shown;
     return end !== undefined && (await end.endsAfter(event));
   }
 
@@ -137,9 +146,9 @@ export class TapeReader implements TapeListener {
   }
 
   /** Catches up; a thread that was deleted meanwhile ends the reader. */
-  async *#catchUpOrEnd(): AsyncGenerator<ThreadFrame, boolean, undefined> {
+  async *#catchUpOrEnd(tape: ThreadTape): AsyncGenerator<ThreadFrame, boolean, undefined> {
     try {
-      return yield* this.#catchUp();
+      return yield* this.#catchUp(tape);
     } catch (error) {
       if (!isDeleted(error)) throw error;
       this.end({ kind: "deleted" });
@@ -148,23 +157,22 @@ export class TapeReader implements TapeListener {
   }
 
   /** Reads stored events up to the place of the tape, and joins the tape there. Returns true if the stream has ended. */
-  async *#catchUp(): AsyncGenerator<ThreadFrame, boolean, undefined> {
-    if (!this.#tape.isLive || this.#tape.seq < this.#seq) {
-      await this.#wait();
+  async *#catchUp(tape: ThreadTape): AsyncGenerator<ThreadFrame, boolean, undefined> {
+    if (!tape.isLive || tape.seq < this.#seq) {
+      await this.#wait(tape);
       return false;
     }
-    if (this.#tape.seq > this.#seq) {
-      const { store, thread, branch, codec } = this.place;
-      const target = this.#tape.seq;
+    if (tape.seq > this.#seq) {
+      const { store, thread, branch, codec } = this.#place;
+      const target = tape.seq;
       const parts = { ...(branch === undefined ? {} : { branch }), ...(codec === undefined ? {} : { codec }) };
       let isPastTape = false;
       for await (const event of streamEvents({ store, thread, after: this.#seq, ...parts })) {
-        if (this.request.signal.aborted) return true;
-        isPastTape = event.seq > this.#tape.seq;
+        if (this.#request.signal.aborted) return true;
+        isPastTape = event.seq > tape.seq;
         if (isPastTape) {
-          const gap =
-            event.type === "events.pruned" ? { ...event, to: this.#tape.seq, seq: this.#tape.seq } : undefined;
-          this.#seq = this.#tape.seq;
+          const gap = event.type === "events.pruned" ? { ...event, to: tape.seq, seq: tape.seq } : undefined;
+          this.#seq = tape.seq;
           if (gap !== undefined && gap.from <= gap.to) yield* this.#yieldEvent(gap);
           break;
         }
@@ -173,10 +181,10 @@ export class TapeReader implements TapeListener {
       }
       if (!isPastTape) this.#seq = Math.max(this.#seq, target);
     }
-    if (this.#seq === this.#tape.seq) {
+    if (this.#seq === tape.seq) {
       // Nothing is awaited between the snapshot and the first event of the tape that waits.
       this.#isLive = true;
-      const snapshot = this.#tape.createSnapshot(this.place.branch);
+      const snapshot = tape.createSnapshot(this.#place.branch);
       yield* this.#yieldEvent(snapshot);
     }
     return false;
@@ -191,21 +199,21 @@ export class TapeReader implements TapeListener {
   }
 
   #isIncluded(event: RunEvent): boolean {
-    const { branch } = this.place;
+    const { branch } = this.#place;
     if (branch === undefined || event.branch === branch) return true;
     return event.type === "events.pruned" || event.type === "snapshot";
   }
 
   #toBranch(added: TapeEvent): TapeEvent {
     const { event } = added;
-    const { branch } = this.place;
+    const { branch } = this.#place;
     if (event.type !== "snapshot" || branch === undefined) return added;
     return { event: selectBranch(event, branch), bytes: undefined };
   }
 
   /** Resolves at the next event of the tape, its end, or the abort of the reader. */
-  #wait(): Promise<void> {
-    if (this.#isPending() || this.request.signal.aborted) return Promise.resolve();
+  #wait(tape: ThreadTape): Promise<void> {
+    if (this.#isPending(tape) || this.#request.signal.aborted) return Promise.resolve();
     return new Promise((resolve) => {
       this.#wake = () => {
         this.#wake = undefined;
@@ -215,9 +223,9 @@ export class TapeReader implements TapeListener {
   }
 
   /** Returns true if the reader has something to do without a further event of the tape. */
-  #isPending(): boolean {
+  #isPending(tape: ThreadTape): boolean {
     if (this.#waiting.size > 0 || this.#end !== undefined || this.#isCut) return true;
-    if (!this.#isLive) return this.#tape.isLive && this.#tape.seq > this.#seq;
-    return (this.#runEnd !== undefined && this.#mayHaveEnded) || (this.#isDraining && !this.#tape.isAtWork);
+    if (!this.#isLive) return tape.isLive && tape.seq > this.#seq;
+    return (this.#runEnd !== undefined && this.#mayHaveEnded) || (this.#isDraining && !tape.isAtWork);
   }
 }

@@ -4,8 +4,8 @@ import { RequestProblem } from "../http/problem.ts";
 import { createProblem } from "../http/problem-table.ts";
 import type { EventRequest, ThreadFrame } from "../service/caller-service.ts";
 import { getNewestSeq } from "../service/thread-timeline.ts";
-import { TapeReader, type TapeRequest } from "./tape-reader.ts";
-import { type TapeParts, ThreadTape } from "./thread-tape.ts";
+import { TapeReader, type TapeRequest, type TapeSource } from "./tape-reader.ts";
+import { type TapeList, type TapeParts, ThreadTape } from "./thread-tape.ts";
 import type { WaitingLimits } from "./waiting-events.ts";
 
 /** Parts and limits of the tapes. */
@@ -50,13 +50,13 @@ export function createTapes(options: TapesOptions): Tapes {
   return new OpenTapes(options);
 }
 
-class OpenTapes implements Tapes {
-  readonly #options: TapesOptions;
+class OpenTapes implements Tapes, TapeSource, TapeList {
+  readonly parts: TapesOptions;
   readonly #tapes: Map<string, ThreadTape> = new Map();
   #withheldEvents = 0;
 
   constructor(options: TapesOptions) {
-    this.#options = options;
+    this.parts = options;
   }
 
   get threads(): number {
@@ -76,46 +76,36 @@ class OpenTapes implements Tapes {
   }
 
   async read(thread: string, request: TapeRead): Promise<AsyncGenerator<ThreadFrame, undefined, undefined>> {
-    const { store, codec, waiting: limits = defaultLimits } = this.#options;
+    const { store, codec, waiting: limits = defaultLimits } = this.parts;
     const { after = 0, branch, views, end = "never", signal, show } = request;
     await checkPlace(store, { thread, branch, after });
-    const seq = this.#tapes.has(thread) ? 0 : await getNewestSeq(store, thread);
-    const tapeRequest: TapeRequest = {
-      ...{ after, views, signal, limits },
-      end: end === "never" ? undefined : end,
-      show: (event) => (show === undefined ? event : this.#show(event, show, thread)),
-    };
-    return this.#readTape(seq, { place: { store, codec, thread, branch }, request: tapeRequest });
+    const seq = await getNewestSeq(store, thread);
+    const place = { store, codec, thread, branch };
+    const tapeRequest = { after, views, signal, limits, show, end: end === "never" ? undefined : end };
+    return new TapeReader(this, seq, place, tapeRequest).read();
   }
 
-  /** Joins the tape when the first frame is asked for: a stream that is never read leaves nothing behind. */
-  async *#readTape(
-    seq: number,
-    { place, request }: Pick<TapeReader, "place" | "request">,
-  ): AsyncGenerator<ThreadFrame, undefined, undefined> {
-    const { thread } = place;
-    const tape = this.#tapes.get(thread) ?? this.#startTape(thread, seq);
-    const reader = new TapeReader(tape, place, request);
-    return yield* reader.read();
-  }
-
-  #startTape(thread: string, seq: number): ThreadTape {
-    const onEmpty = (tape: ThreadTape): void => {
-      if (this.#tapes.get(thread) === tape) this.#tapes.delete(thread);
-    };
-    const tape = new ThreadTape(thread, this.#options, { seq, onEmpty });
+  findTape(thread: string, seq: number): ThreadTape {
+    const open = this.#tapes.get(thread);
+    if (open !== undefined) return open;
+    const tape = new ThreadTape(thread, seq, this);
     this.#tapes.set(thread, tape);
     return tape;
   }
 
-  #show(event: RunEvent, show: (event: RunEvent) => RunEvent | undefined, thread: string): RunEvent | undefined {
+  remove(tape: ThreadTape): void {
+    if (this.#tapes.get(tape.thread) === tape) this.#tapes.delete(tape.thread);
+  }
+
+  show(event: RunEvent, { show }: TapeRequest, thread: string): RunEvent | undefined {
+    if (show === undefined) return event;
     try {
       const shown = show(event);
       return shown === undefined || shown === event ? shown : keepPosition(shown, event);
     } catch (error) {
       this.#withheldEvents += 1;
       const fields = { thread, seq: event.seq, type: event.type, count: this.#withheldEvents, error: String(error) };
-      this.#options.world.log("error", "an event could not be redacted; the event was not sent", fields);
+      this.parts.world.log("error", "redact threw for an event; the event was not sent", fields);
       return undefined;
     }
   }

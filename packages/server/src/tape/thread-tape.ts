@@ -1,6 +1,6 @@
 /** Tape of a thread: follows the thread once, and gives its events to all readers. */
-import { isStatewrightError, type Relay, type RunEvent, type Store, streamEvents, type World } from "@statewright/core";
-import { createOpenWork, isDurable, watchThreadChanges } from "@statewright/core/adapter";
+import { isStatewrightError, type Relay, type RunEvent, type Store, type World } from "@statewright/core";
+import { createOpenWork, isDurable, openEvents, type StopSignal, watchThreadChanges } from "@statewright/core/adapter";
 import type { Codec } from "@statewright/core/store";
 import { isRest } from "./run-end.ts";
 import { type Snapshot, selectBranch } from "./select-branch.ts";
@@ -32,13 +32,40 @@ export interface TapeListener {
   end(end: TapeEnd): void;
 }
 
+/** Tapes of a server. */
+export interface TapeList {
+  readonly parts: TapeParts;
+  /** Removes a tape without readers. */
+  remove(tape: ThreadTape): void;
+}
+
+/** Signal of a tape with its follower as the only listener: smaller than an `AbortController`. */
+class TapeStop implements StopSignal {
+  aborted = false;
+  #listener: (() => void) | undefined;
+
+  addEventListener(_: "abort", listener: () => void): void {
+    this.#listener = listener;
+  }
+
+  removeEventListener(): void {
+    this.#listener = undefined;
+  }
+
+  fire(): void {
+    this.aborted = true;
+    this.#listener?.();
+  }
+}
+
 /** Events of a thread for all its readers. */
 export class ThreadTape {
   readonly thread: string;
   readonly #parts: TapeParts;
-  readonly #onEmpty: (tape: ThreadTape) => void;
-  readonly #readers: Set<TapeListener> = new Set();
-  readonly #abort = new AbortController();
+  readonly #list: TapeList;
+  /** List, not a set: most threads have a single reader. Replaced at each change. */
+  #readers: readonly TapeListener[] = [];
+  readonly #stop = new TapeStop();
   #open = createOpenWork();
   /** Run at work within reach, and its branch. */
   #atWork: { readonly run: string; readonly branch: string } | undefined;
@@ -48,11 +75,11 @@ export class ThreadTape {
   #end: TapeEnd | undefined;
 
   /** `seq` is the number of a stored event; the tape begins after it. */
-  constructor(thread: string, parts: TapeParts, start: { readonly seq: number; onEmpty(tape: ThreadTape): void }) {
+  constructor(thread: string, seq: number, list: TapeList) {
     this.thread = thread;
-    this.#parts = parts;
-    this.#seq = start.seq;
-    this.#onEmpty = start.onEmpty;
+    this.#parts = list.parts;
+    this.#seq = seq;
+    this.#list = list;
   }
 
   /** Number of the newest durable event of the tape. */
@@ -71,27 +98,27 @@ export class ThreadTape {
   }
 
   get readers(): number {
-    return this.#readers.size;
+    return this.#readers.length;
   }
 
   /** Adds a reader. The first one starts the tape. */
   join(reader: TapeListener): void {
-    this.#readers.add(reader);
+    this.#readers = [...this.#readers, reader];
     if (this.#end !== undefined) reader.end(this.#end);
-    else if (this.#readers.size === 1) void this.#follow();
+    else if (this.#readers.length === 1) void this.#follow();
     if (reader.needsChanges) this.#unwatch ??= this.#watchChanges();
   }
 
   leave(reader: TapeListener): void {
-    this.#readers.delete(reader);
-    if (this.#readers.size > 0) return;
-    this.#abort.abort();
+    this.#readers = this.#readers.filter((each) => each !== reader);
+    if (this.#readers.length > 0) return;
+    this.#stop.fire();
     this.#unwatch?.();
-    this.#onEmpty(this);
+    this.#list.remove(this);
   }
 
   drain(): void {
-    for (const reader of [...this.#readers]) reader.drain();
+    for (const reader of this.#readers) reader.drain();
   }
 
   /** Creates the event with everything that is open after the newest event of the tape. */
@@ -106,10 +133,10 @@ export class ThreadTape {
     const { store, relay, world, codec } = this.#parts;
     const parts = { ...(relay === undefined ? {} : { relay }), ...(codec === undefined ? {} : { codec }) };
     try {
-      const follow = this.#abort.signal;
-      for await (const event of streamEvents({ store, world, ...parts, thread: this.thread, after: this.#seq, follow }))
-        this.#receive(event);
-      if (!this.#abort.signal.aborted) this.#finish({ kind: "deleted" });
+      const follow = this.#stop;
+      const events = openEvents({ store, world, ...parts, thread: this.thread, after: this.#seq, follow });
+      for await (const event of await events) this.#receive(event);
+      if (!this.#stop.aborted) this.#finish({ kind: "deleted" });
     } catch (error) {
       this.#finish(isDeleted(error) ? { kind: "deleted" } : { kind: "failed", error });
     }
@@ -125,8 +152,8 @@ export class ThreadTape {
 
   #finish(end: TapeEnd): void {
     this.#end = end;
-    for (const reader of [...this.#readers]) reader.end(end);
-    this.#onEmpty(this);
+    for (const reader of this.#readers) reader.end(end);
+    this.#list.remove(this);
   }
 
   #receive(event: RunEvent): void {

@@ -26,28 +26,33 @@ export function createOpenWork(from: OpenWork = { messages: [], tools: [] }): Op
   return new Fold(from);
 }
 
+/** Most readers of a thread have no open work: the maps exist from the first entry on. */
 class Fold implements OpenWorkFold {
-  readonly #messages: Map<string, MessageDraft>;
-  readonly #tools: Map<string, ToolDraft>;
+  #messages: Map<string, MessageDraft> | undefined;
+  #tools: Map<string, ToolDraft> | undefined;
 
   constructor({ messages, tools }: OpenWork) {
-    this.#messages = new Map(messages.map((message) => [toKey(message, message.id), copyMessage(message)]));
-    this.#tools = new Map(tools.map((call) => [toKey(call, call.callId), copyTool(call)]));
+    if (messages.length > 0)
+      this.#messages = new Map(messages.map((message) => [toKey(message, message.id), copyMessage(message)]));
+    if (tools.length > 0) this.#tools = new Map(tools.map((call) => [toKey(call, call.callId), copyTool(call)]));
   }
 
   apply({ event, committed }: Pick<RelayFrame, "event" | "committed">): void {
     if (event !== undefined && "task" in event) this.#applyEvent(event);
     if (committed === undefined) return;
     for (const open of [this.#messages, this.#tools])
-      for (const [key, work] of open) if (isInNamespace(work, committed)) open.delete(key);
+      for (const [key, work] of open ?? []) if (isInNamespace(work, committed)) open?.delete(key);
   }
 
   isEmpty(): boolean {
-    return this.#messages.size === 0 && this.#tools.size === 0;
+    return (this.#messages?.size ?? 0) === 0 && (this.#tools?.size ?? 0) === 0;
   }
 
   read(): OpenWork {
-    return { messages: [...this.#messages.values()].map(copyMessage), tools: [...this.#tools.values()].map(copyTool) };
+    return {
+      messages: [...(this.#messages?.values() ?? [])].map(copyMessage),
+      tools: [...(this.#tools?.values() ?? [])].map(copyTool),
+    };
   }
 
   #applyEvent(event: TaskEvent): void {
@@ -66,7 +71,7 @@ class Fold implements OpenWorkFold {
         return;
       }
       case "message.retracted":
-        this.#messages.delete(toKey(event, event.messageId));
+        this.#messages?.delete(toKey(event, event.messageId));
         return;
       case "message.completed":
         completeMessage(this.#openMessage(event, event.message.id), event.message);
@@ -91,6 +96,7 @@ class Fold implements OpenWorkFold {
 
   #openMessage(event: TaskEvent, id: string): MessageDraft {
     const key = toKey(event, id);
+    this.#messages ??= new Map();
     const known = this.#messages.get(key);
     if (known !== undefined) return known;
     const message = { id, ...getPlace(event), text: "", reasoning: "", calls: [], complete: false };
@@ -100,6 +106,7 @@ class Fold implements OpenWorkFold {
 
   #openTool(event: ToolEvent): ToolDraft {
     const key = toKey(event, event.callId);
+    this.#tools ??= new Map();
     const known = this.#tools.get(key);
     if (known !== undefined) return known;
     const { callId, tool, label } = event;

@@ -114,7 +114,8 @@ interface Publisher {
  */
 export function memoryRelay(): Relay {
   const publishers = new Map<string, Publisher>();
-  const listeners = new Map<string, Set<(received: RelayFrame | RelayGap) => void>>();
+  /** Lists, not sets: most threads have a single listener. */
+  const listeners = new Map<string, readonly ((received: RelayFrame | RelayGap) => void)[]>();
 
   function fold(thread: string, frame: RelayFrame): void {
     let publisher = publishers.get(thread);
@@ -137,11 +138,13 @@ export function memoryRelay(): Relay {
       }
     },
     subscribe: (thread, listener) => {
-      const subscribed = listeners.get(thread) ?? new Set();
-      listeners.set(thread, subscribed.add(listener));
+      listeners.set(thread, [...(listeners.get(thread) ?? []), listener]);
       return () => {
-        subscribed.delete(listener);
-        if (subscribed.size === 0 && listeners.get(thread) === subscribed) listeners.delete(thread);
+        const all = listeners.get(thread) ?? [];
+        // Once: the same function may listen twice.
+        const others = all.toSpliced(all.lastIndexOf(listener), all.includes(listener) ? 1 : 0);
+        if (others.length === 0) listeners.delete(thread);
+        else listeners.set(thread, others);
       };
     },
     snapshot: async (thread) => {

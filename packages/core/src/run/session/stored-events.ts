@@ -38,38 +38,55 @@ interface StoredEventsOptions {
 }
 
 /** Creates a reader of the stored events of a thread. */
-export function createStoredEventReader({
-  store,
-  codec,
-  thread,
-  after,
-  lastSeqs,
-}: StoredEventsOptions): StoredEventReader {
-  let lastSeq = after;
-  let from: number | undefined;
-  const isIncluded = (namespace: string, seq: number): boolean =>
-    lastSeqs === undefined || seq <= (lastSeqs.get(getBranchName(namespace)) ?? 0);
-  return {
-    hasNew: async () => (await store.events(thread, { after: lastSeq, from, limit: 1 })).length > 0,
-    getLastSeq: () => lastSeq,
-    readNew: async function* (upTo = Number.POSITIVE_INFINITY) {
-      while (lastSeq < upTo) {
-        const page = await store.events(thread, { after: lastSeq, from, limit: pageSize });
-        for (const stored of page) {
-          const { seq, at, branch } = getEventRow(stored);
-          if (seq > upTo) return undefined;
-          const gap = { from: lastSeq + 1, to: seq - 1 };
-          lastSeq = seq;
-          if ("checkpoint" in stored) from = stored.checkpoint.id;
-          if (gap.from <= gap.to)
-            yield { type: "events.pruned", ...gap, seq: gap.to, at, branch: getBranchName(branch) };
-          if (isIncluded(branch, seq)) yield toRunEvent(codec, stored);
-        }
-        if (page.length < pageSize) return undefined;
+export function createStoredEventReader(options: StoredEventsOptions): StoredEventReader {
+  return new StoredEvents(options);
+}
+
+class StoredEvents implements StoredEventReader {
+  readonly #options: StoredEventsOptions;
+  #lastSeq: number;
+  /** Newest checkpoint read so far. */
+  #from: number | undefined;
+
+  constructor(options: StoredEventsOptions) {
+    this.#options = options;
+    this.#lastSeq = options.after;
+  }
+
+  getLastSeq(): number {
+    return this.#lastSeq;
+  }
+
+  async hasNew(): Promise<boolean> {
+    return (await this.#readPage(1)).length > 0;
+  }
+
+  async *readNew(upTo = Number.POSITIVE_INFINITY): AsyncGenerator<RunEvent, undefined, undefined> {
+    while (this.#lastSeq < upTo) {
+      const page = await this.#readPage(pageSize);
+      for (const stored of page) {
+        const { seq, at, branch } = getEventRow(stored);
+        if (seq > upTo) return undefined;
+        const gap = { from: this.#lastSeq + 1, to: seq - 1 };
+        this.#lastSeq = seq;
+        if ("checkpoint" in stored) this.#from = stored.checkpoint.id;
+        if (gap.from <= gap.to) yield { type: "events.pruned", ...gap, seq: gap.to, at, branch: getBranchName(branch) };
+        if (this.#isIncluded(branch, seq)) yield toRunEvent(this.#options.codec, stored);
       }
-      return undefined;
-    },
-  };
+      if (page.length < pageSize) return undefined;
+    }
+    return undefined;
+  }
+
+  #readPage(limit: number): Promise<readonly StoredEvent[]> {
+    const { store, thread } = this.#options;
+    return store.events(thread, { after: this.#lastSeq, from: this.#from, limit });
+  }
+
+  #isIncluded(namespace: string, seq: number): boolean {
+    const { lastSeqs } = this.#options;
+    return lastSeqs === undefined || seq <= (lastSeqs.get(getBranchName(namespace)) ?? 0);
+  }
 }
 
 function getEventRow(stored: StoredEvent): Pick<EventRow, "seq" | "at" | "branch"> {

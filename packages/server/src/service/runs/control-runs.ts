@@ -1,17 +1,17 @@
 /** Acts that stop, steer, list and await runs. */
 import { cancelRun, isStatewrightError, type Message, pauseRun, StatewrightError, steer } from "@statewright/core";
 import { listRuns } from "@statewright/core/inspect";
-import type { CallerScope, OwnThread } from "./caller-scope.ts";
-import type { CallerService, CancelRequest, RunView } from "./caller-service.ts";
-import type { Cursors } from "./cursors.ts";
-import { findRunRow } from "./find-run-row.ts";
-import { omitUndefined } from "./omit-undefined.ts";
-import { loadPage } from "./pages.ts";
-import { createNothingToDoProblem } from "./service-problems.ts";
-import { statusTable } from "./status-table.ts";
-import { createUnknownRunError } from "./thread-ids.ts";
-import { toRunView } from "./views.ts";
-import { waitForHint } from "./wait-for-hint.ts";
+import type { CallerScope, OwnThread } from "../caller-scope.ts";
+import type { CallerService, CancelRequest, RunView } from "../caller-service.ts";
+import type { Cursors } from "../cursors.ts";
+import { findRunRow } from "../find-run-row.ts";
+import { omitUndefined } from "../omit-undefined.ts";
+import { loadPage } from "../pages.ts";
+import { createNothingToDoProblem } from "../service-problems.ts";
+import { statusTable } from "../status-table.ts";
+import { createUnknownRunError } from "../thread-ids.ts";
+import { toRunView } from "../views.ts";
+import { waitForHint } from "../wait-for-hint.ts";
 
 type ControlActs = "cancelRun" | "pauseRun" | "sendMessage" | "listRuns" | "getRun" | "waitForRun";
 
