@@ -6,7 +6,7 @@ import type { Protocol, RouteCall } from "../http/route.ts";
 import type { CallerService, RunView, StateView } from "../service/caller-service.ts";
 import { findState, listStateMessages } from "./load-thread.ts";
 import { createMessageIds } from "./message-ids.ts";
-import { type AnsweringRun, findThreadRun, performPlan, statusesAtWork } from "./perform-plan.ts";
+import { type AnsweringRun, describeRun, findThreadRun, performPlan, statusesAtWork } from "./perform-plan.ts";
 import { createOtherBranchProblem, type KnownThread, mayBelongToOtherBranch, planRequest } from "./plan-request.ts";
 import { readFrames } from "./read-frames.ts";
 import { formatStreamFailure, streamRun, uiStreamHeaders } from "./run-stream.ts";
@@ -108,7 +108,7 @@ async function streamRunAtWork(call: RouteCall, options: ResolvedUiStreamOptions
   const state = await findState(service, { thread, graph: getParam(call, "graph") });
   const run = state === undefined ? undefined : await findRunAtWork(service, thread, state.branch);
   if (run === undefined) return new Response(null, { status: 204, headers: { "cache-control": "no-store" } });
-  return streamMessage(call, options, { run, from: 0 });
+  return streamMessage(call, options, await describeRun(service, run, 0));
 }
 
 /** Returns the run at work on the head branch, else the oldest that waits for its turn. */
@@ -118,9 +118,13 @@ async function findRunAtWork(service: CallerService, thread: string, branch: str
   return runs.find(({ status }) => status !== "queued") ?? runs.at(-1);
 }
 
-function streamMessage(call: RouteCall, options: ResolvedUiStreamOptions, { run, from }: AnsweringRun): Response {
+function streamMessage(
+  call: RouteCall,
+  options: ResolvedUiStreamOptions,
+  { run, after, from }: AnsweringRun,
+): Response {
   const { service } = call;
-  return call.stream((signal) => streamRun({ service, run, from, options, signal }), {
+  return call.stream((signal) => streamRun({ service, run, after, from, options, signal }), {
     headers: uiStreamHeaders,
     formatFailure: formatStreamFailure,
   });

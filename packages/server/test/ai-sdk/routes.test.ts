@@ -1,5 +1,5 @@
 /** Routes of the UI message stream over a real engine. */
-import type { Model } from "@statewright/core";
+import { type Model, memoryStore } from "@statewright/core";
 import { call, failWith, say, scriptedModel } from "@statewright/testing";
 import { expect, test } from "vitest";
 import { applyChunks } from "./apply-chunks.ts";
@@ -367,4 +367,23 @@ test("a new message ends the run at work by default, and is refused, queued or r
   roll.release();
   await readResponse(replaced);
   expect(await texts(rolling)).toEqual(["more", "begin 1 two"]);
+});
+
+test("a post in a long conversation reads only the events of its own run", async () => {
+  const store = memoryStore();
+  let readRows = 0;
+  const events = store.events.bind(store);
+  store.events = async (thread, options) => {
+    const rows = await events(thread, options);
+    readRows += rows.length;
+    return rows;
+  };
+  const server = await createUiServer({ model: scriptedModel(() => say("Again.")), store });
+  const costs: number[] = [];
+  for (let turn = 0; turn < 40; turn++) {
+    readRows = 0;
+    await server.post(createSubmit([createUserMessage(`u${turn}`, "hello")]));
+    costs.push(readRows);
+  }
+  expect(costs.at(-1)).toBeLessThanOrEqual((costs[1] ?? 0) + 5);
 });
