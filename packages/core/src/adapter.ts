@@ -24,6 +24,7 @@ export { createGuardSchema } from "./base/schema.ts";
 export { createSha256, type Sha256 } from "./base/sha256.ts";
 export { systemWorld } from "./base/world.ts";
 export { toBranchPrefix } from "./checkpoint/thread-rules.ts";
+export { isDurableMachine } from "./compile/durable-machine.ts";
 export { functionKind } from "./compile/kinds/function.ts";
 export { nodeKind } from "./compile/kinds/kinds.ts";
 export { getGraphShape } from "./compile/plan.ts";

@@ -115,7 +115,8 @@ async function sendHead(
     if (!outgoing.writableFinished) disconnect.abort();
   });
   const request = toRequest(incoming, disconnect.signal);
-  const peer: HttpPeer = { address: incoming.socket.remoteAddress };
+  // An IPv4 address on a socket for both versions of IP.
+  const peer: HttpPeer = { address: incoming.socket.remoteAddress?.replace(/^::ffff:(?=\d+\.)/, "") };
   const response = request === undefined ? new Response(null, { status: 400 }) : await handler(request, peer);
   if (disconnect.signal.aborted) {
     await response.body?.cancel();

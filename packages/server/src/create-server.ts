@@ -1,5 +1,5 @@
 /** Server: handler, listener, drain and routes, from checked options and the parts of the protocols. */
-import type { Engine, World } from "@statewright/core";
+import type { Engine, Log, World } from "@statewright/core";
 import { getEngineOptions, getEngineState, systemWorld } from "@statewright/core/adapter";
 import type { Action, Caller } from "./access/caller.ts";
 import { createAccess } from "./access/server-access.ts";
@@ -74,7 +74,7 @@ export function createServer(options: ServeOptions, createParts: (context: Serve
   checkServeOptions(options);
   const { engine, cors = { origins: [] }, trustProxy = [], role = "serve", exposeErrors = false } = options;
   const { store, world = systemWorld() } = getEngineOptions(engine);
-  const { log = world.log } = options;
+  const log = createSafeLog(options.log ?? world.log, world);
   let isDraining = false;
   const health = { store, isDraining: () => isDraining, isServing: () => getEngineState(engine) === "serving" };
   const access = createAccess(options.access);
@@ -130,6 +130,17 @@ export function createServer(options: ServeOptions, createParts: (context: Serve
       listeners.clear();
     },
     routes: listRoutes(table.rows),
+  };
+}
+
+/** Returns a log that never throws: a failure of the given log is a line of the world's log. */
+function createSafeLog(log: Log, world: World): Log {
+  return (level, message, fields) => {
+    try {
+      log(level, message, fields);
+    } catch (error) {
+      if (log !== world.log) world.log("error", "the option log of serve threw", { message, error });
+    }
   };
 }
 

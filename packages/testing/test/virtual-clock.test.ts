@@ -89,6 +89,28 @@ describe("the virtual clock", () => {
     expect(read).toBe(true);
   });
 
+  test("virtual time stops during a hash, a signature and an encryption", async () => {
+    const world = virtualClock();
+    let timedOut = false;
+    world.schedule.after(1_000, () => {
+      timedOut = true;
+    });
+    const bytes = new Uint8Array(2 ** 20);
+    const work = async (): Promise<boolean> => {
+      await crypto.subtle.digest("SHA-256", bytes);
+      const mac = await crypto.subtle.importKey("raw", new Uint8Array(32), { name: "HMAC", hash: "SHA-256" }, false, [
+        "sign",
+      ]);
+      await crypto.subtle.sign("HMAC", mac, bytes);
+      const key = await crypto.subtle.importKey("raw", new Uint8Array(32), "AES-GCM", false, ["encrypt"]);
+      await crypto.subtle.encrypt({ name: "AES-GCM", iv: new Uint8Array(12) }, key, bytes);
+      return timedOut;
+    };
+    const working = work();
+    await world.next();
+    expect(await working).toBe(false);
+  });
+
   test("virtual randomness repeats with its seed", () => {
     const draw = (seed: number): number[] => {
       const { random } = virtualClock({ seed });

@@ -5,6 +5,7 @@
 
 /** Hash of all bytes added so far. */
 export interface Sha256 {
+  /** Adds bytes to the input. */
   add(bytes: Uint8Array): void;
   /** Returns the hash in hexadecimal; nothing may be added afterwards. */
   finish(): string;

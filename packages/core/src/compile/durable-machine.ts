@@ -127,6 +127,11 @@ export function getMachineDefinition(graph: GraphDefinition): MachineDefinition 
   return definitions.get(graph);
 }
 
+/** Returns true for the graph of a user-written machine, which takes events as answers. */
+export function isDurableMachine(graph: GraphDefinition): boolean {
+  return definitions.has(graph);
+}
+
 /**
  * Makes an XState machine durable for `run` and `resume`. Promises are recorded effects with the classes in
  * `effects`; `self.sessionId` is the idempotency key of a promise, equal in every attempt and after every crash.

@@ -20,7 +20,7 @@ const durableTypes: { readonly [Type in DurableEventBody["type"] | "step.committ
 };
 
 /** Converts the frames of a thread to frames of the native stream. Keeps the number of the last durable frame only. */
-export class EventFrames {
+class EventFrames {
   #last: number;
 
   constructor(after: number) {

@@ -1,5 +1,5 @@
 /**
- * Handler of web requests. The order of the checks is the security of the server: host, sizes, origin, route,
+ * Handler of web requests. The order of the checks is the security of the server: probes, host, sizes, origin, route,
  * authentication, rate, role, right, media type; then the handler of the route.
  */
 import type { Log, World } from "@statewright/core";
@@ -82,21 +82,16 @@ const idPattern = /^[A-Za-z0-9_.:-]{1,64}$/;
 /** Creates the handler of a server. */
 export function createHandler(parts: HandlerParts): Handler {
   return async (request, peer) => {
-    const { world, log, cors } = parts;
+    const { world } = parts;
     const begunAt = world.clock.monotonic();
     const at = new Date(world.clock.now()).toISOString();
     const shownId = request.headers.get("x-request-id") ?? "";
     const requestId = idPattern.test(shownId) ? shownId : createId("req_", world.random);
     const progress: Progress = { request, requestId, peer };
     const response = await answerSafely(parts, progress);
-    const complete = addHeaders(response, request, {
-      ...cors.listHeaders(request),
-      ...progress.headers,
-      "x-request-id": requestId,
-    });
     const ms = Math.round(world.clock.monotonic() - begunAt);
-    log("info", "request", { ...createRequestLine(parts, progress, complete), at, ms } satisfies RequestLine);
-    return complete;
+    parts.log("info", "request", { ...createRequestLine(parts, progress, response), at, ms } satisfies RequestLine);
+    return response;
   };
 }
 
@@ -131,24 +126,25 @@ function getAddress(request: Request, peer: Peer | undefined, trustProxy: Readon
 
 async function answerSafely(parts: HandlerParts, progress: Progress): Promise<Response> {
   try {
-    return await answer(parts, progress);
+    return addHeaders(await answer(parts, progress), parts, progress);
   } catch (error) {
     return answerFailure(parts, progress, error);
   }
 }
 
 /** Formats a failure in the form of the protocol. A failure of the format itself becomes a plain problem. */
-function answerFailure({ exposeErrors, log }: HandlerParts, progress: Progress, error: unknown): Response {
+function answerFailure(parts: HandlerParts, progress: Progress, error: unknown): Response {
+  const { exposeErrors, log } = parts;
   const { requestId, protocol } = progress;
   const problem: Problem = { ...toProblem(error, { exposeErrors }), requestId };
   progress.code = problem.code;
   if (problem.status >= 500)
     log(problem.code === "internal" ? "error" : "warn", "a request failed", { requestId, code: problem.code, error });
   try {
-    return (protocol?.formatProblem ?? formatProblem)(problem);
+    return addHeaders((protocol?.formatProblem ?? formatProblem)(problem), parts, progress);
   } catch (formatError) {
     log("error", "a problem could not be formatted", { requestId, error: formatError });
-    return formatProblem({ ...createProblem("internal"), requestId });
+    return addHeaders(formatProblem({ ...createProblem("internal"), requestId }), parts, progress);
   }
 }
 
@@ -156,13 +152,13 @@ async function answer(parts: HandlerParts, progress: Progress): Promise<Response
   const { access, cors } = parts;
   const { request, peer } = progress;
   if (!access.isConfigured) throw createUnauthorized();
-  const host = getHost(request, { address: peer?.address, trustProxy: parts.trustProxy });
-  checkRequest(request, host, parts);
+  // Before the host check: a container platform probes the address of the process.
+  const health = await answerProbe(request, parts);
+  if (health !== undefined) return health;
+  checkRequest(request, getHost(request, { address: peer?.address, trustProxy: parts.trustProxy }), parts);
   const preflight = cors.answerPreflight(request);
   if (preflight !== undefined) return preflight;
   const path = findPath(request, parts);
-  const health = await parts.answerHealth(path, request.method);
-  if (health !== undefined) return health;
   const { protocol, route, params } = findRoute(parts, progress, path);
   const caller = await callHost("authenticate", () => access.authenticate(request));
   if (caller === undefined) throw createUnauthorized();
@@ -171,7 +167,8 @@ async function answer(parts: HandlerParts, progress: Progress): Promise<Response
   checkRole(parts, route);
   const asked = createAccessRequest(route, params);
   if (!(await callHost("authorize", () => access.hasRight(caller, asked)))) throw createRightProblem(asked);
-  const maxBytes = route.maxBodyBytes ?? parts.limits.bodyBytes;
+  const { bodyBytes, fileBytes } = parts.limits;
+  const maxBytes = route.maxBodyBytes ?? (route.body === "file" ? fileBytes : bodyBytes);
   checkBodyType(request, route, maxBytes);
   const response = await route.handle(createCall(parts, progress, { protocol, route, params, caller, maxBytes }));
   return request.method === "HEAD" ? removeBody(response) : response;
@@ -185,6 +182,14 @@ async function callHost<Value>(option: string, run: () => Value | Promise<Value>
     if (cause instanceof RequestProblem) throw cause;
     throw new Error(`serve: the function \`${option}\` failed`, { cause });
   }
+}
+
+async function answerProbe(
+  { url, method }: Request,
+  { basePath, answerHealth }: HandlerParts,
+): Promise<Response | undefined> {
+  const path = removeBasePath(new URL(url).pathname, basePath);
+  return path === undefined ? undefined : answerHealth(path, method);
 }
 
 /** Finds the path below the base path. Throws 404 for another base path and for an invalid path. */
@@ -331,13 +336,13 @@ function ignoreCancelError(): void {
   // A HEAD request needs the headers only.
 }
 
-/** Adds headers. `vary` keeps its other names. */
-function addHeaders(response: Response, request: Request, added: Readonly<Record<string, string>>): Response {
+/** Adds the headers of every response. `vary` keeps its other names. */
+function addHeaders(response: Response, { cors }: HandlerParts, progress: Progress): Response {
+  const { request, requestId } = progress;
   const headers = new Headers(response.headers);
+  const added = { ...cors.listHeaders(request), ...progress.headers, "x-request-id": requestId };
   for (const [name, value] of Object.entries(added))
     if (name === "vary") headers.append(name, value);
     else headers.set(name, value);
-  const isPreflight = request.method === "OPTIONS" && response.status === 204;
-  if (isPreflight) headers.delete("access-control-expose-headers");
   return new Response(response.body, { status: response.status, headers });
 }

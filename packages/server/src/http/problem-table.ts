@@ -23,6 +23,11 @@ export type ServerCode =
   | "unknown_graph"
   | "unknown_artifact"
   | "unknown_message"
+  | "unknown_file"
+  | "too_many_files"
+  | "schedule_exists"
+  | "too_many_schedules"
+  | "interval_too_short"
   | "event_unknown"
   | "nothing_to_do"
   | "too_many_requests"
@@ -112,6 +117,11 @@ export const problemTable: { readonly [Code in ProblemCode]: ProblemRow } = {
   unknown_graph: createRow("unknown", "The server has no such graph."),
   unknown_artifact: createRow("unknown", "The thread has no such artifact."),
   unknown_message: createRow("unknown", "The thread has no such message."),
+  unknown_file: createRow("unfit", "The thread has no such file."),
+  too_many_files: createRow("unfit", "The thread has too many waiting files."),
+  schedule_exists: createRow("conflict", "The id of the schedule is in use."),
+  too_many_schedules: createRow("unfit", "The tenant has too many schedules."),
+  interval_too_short: createRow("unfit", "The runs of the schedule are too close to each other."),
   event_unknown: createRow("conflict", "The thread has no event with this number yet."),
   nothing_to_do: createRow("conflict", "There is nothing to do."),
   too_many_requests: createRow("tooMany", "The caller has made too many requests."),

@@ -59,7 +59,7 @@ export interface Route {
   readonly action: Action;
   /** False for a route that changes something; a server with the role `readOnly` refuses it. */
   readonly isRead: boolean;
-  /** Maximum bytes of the body. Default: the limit of the server. */
+  /** Maximum bytes of the body. Default: the limit `bodyBytes` of the server, or `fileBytes` for a file. */
   readonly maxBodyBytes?: number;
   /** `file`: the body is a file of any media type. Default `json`: another media type is refused. */
   readonly body?: "json" | "file";

@@ -15,16 +15,18 @@ import type { CallerScope, OwnThread } from "./caller-scope.ts";
 import type { CallerService, StartedRun } from "./caller-service.ts";
 import { listMessages } from "./new-messages.ts";
 import { omitUndefined } from "./omit-undefined.ts";
-import { createRunContext } from "./run-context.ts";
-import { awaitSavedStart } from "./saved-start.ts";
+import { createRunContext } from "./runs/run-context.ts";
+import { createReusedKeyError } from "./runs/run-keys.ts";
+import { awaitSavedStart } from "./runs/saved-start.ts";
+import { checkBranch, findHeadRun, toStartedRun } from "./runs/started-run.ts";
 import { createInvalidRequestProblem } from "./service-problems.ts";
-import { checkBranch, createReusedKeyError, findHeadRun, toStartedRun } from "./start-runs.ts";
 import { createNoStateError, loadStateView } from "./states.ts";
+import type { ThreadLocks } from "./thread-locks.ts";
 
 type ChangeActs = "fork" | "updateState" | "editMessage";
 
 /** Creates the acts that change states of a caller. */
-export function createChangeActs(scope: CallerScope): Pick<CallerService, ChangeActs> {
+export function createChangeActs(scope: CallerScope, locks: ThreadLocks): Pick<CallerService, ChangeActs> {
   const { store, world, codec } = scope;
   return {
     fork: async (thread, { at, name, changes, moveHead }) => {
@@ -37,12 +39,15 @@ export function createChangeActs(scope: CallerScope): Pick<CallerService, Change
     updateState: async (thread, { changes, as, branch }) => {
       const { own, graph } = await requireGraphThread(scope, thread);
       checkPublicChannels(graph, changes);
-      await checkBranch(scope, own, branch, false);
-      const options = { store, thread: own.stored, values: changes, world, codec };
+      await checkBranch(scope, own, { branch });
+      const run = await findHeadRun(scope, own, branch ?? own.row.headBranch);
+      const context = await createRunContext(scope, { graph, thread, asked: undefined, run });
+      const migrations = (scope.engine.migrations ?? []).filter(({ to }) => to.name === graph.name);
+      const options = { store, thread: own.stored, values: changes, world, codec, migrations, ...context };
       const { checkpointId } = await updateState(graph, { ...options, ...omitUndefined({ as, branch }) });
       return await loadStateView(scope, own, { at: checkpointId });
     },
-    editMessage: async (thread, request) => await edit(scope, thread, request),
+    editMessage: async (thread, request) => await locks(scope.toStoredId(thread), () => edit(scope, thread, request)),
   };
 }
 
@@ -82,7 +87,7 @@ async function edit(scope: CallerScope, thread: string, request: EditRequest): P
   const { graph, own } = await requireGraphThread(scope, thread);
   await scope.ask({ action: "run.start", graph: graph.name, thread, changes: true });
   if (!isConversation(graph)) throw createInvalidRequestProblem(`message: the graph "${graph.name}" has no messages.`);
-  await checkBranch(scope, own, branch, false);
+  await checkBranch(scope, own, { branch });
   await checkIsFromUser(scope, { own, graph }, request);
   const { store, world, codec } = scope;
   const keyed = key === undefined ? undefined : toKeyedBranch(key, message);

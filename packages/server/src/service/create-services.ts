@@ -21,7 +21,6 @@ import { createTapes, type Tapes } from "../tape/tapes.ts";
 import { CallerScope } from "./caller-scope.ts";
 import type { CallerService } from "./caller-service.ts";
 import { createChangeActs } from "./change-states.ts";
-import { createControlActs } from "./control-runs.ts";
 import { type Cursors, createCursors } from "./cursors.ts";
 import { createGraphActs } from "./graphs.ts";
 import { createInterruptActs } from "./interrupts.ts";
@@ -29,13 +28,15 @@ import { createArtifactActs } from "./native/artifacts.ts";
 import { createBulkActs } from "./native/bulk.ts";
 import { type AllFileActs, createFileActs } from "./native/files.ts";
 import { createMakerGuard } from "./native/guard-maker.ts";
+import { createInterruptFeed, type InterruptFeed } from "./native/interrupt-feed.ts";
 import { createMoveActs } from "./native/move-threads.ts";
 import type { NativeService } from "./native/native-service.ts";
 import { getScheduleLimits } from "./native/schedule-limits.ts";
 import { createScheduleActs } from "./native/schedules.ts";
 import { createWaitActs } from "./native/watch-interrupts.ts";
+import { createControlActs } from "./runs/control-runs.ts";
+import { createStartActs } from "./runs/start-acts.ts";
 import type { ServiceOptions } from "./service-options.ts";
-import { createStartActs } from "./start-runs.ts";
 import { createStateActs } from "./states.ts";
 import { createEventActs } from "./stream-events.ts";
 import { createThreadLocks, type ThreadLocks } from "./thread-locks.ts";
@@ -85,6 +86,7 @@ export function createServices(options: ServiceOptions): Services {
     cursors: createCursors({ secret: options.cursorKey, store, codec, world }),
     tapes: createTapes({ store, codec, world, relay, waiting: options.waiting }),
     locks: createThreadLocks(),
+    feed: createInterruptFeed({ store, codec, world }),
   };
   return {
     forCaller: (caller, protocol) => createCallerService(new CallerScope(options, caller, protocol), shared),
@@ -125,17 +127,18 @@ interface SharedParts {
   readonly cursors: Cursors;
   readonly tapes: Tapes;
   readonly locks: ThreadLocks;
+  readonly feed: InterruptFeed;
 }
 
 /** Creates the acts of a caller. */
-function createCallerService(scope: CallerScope, { cursors, tapes, locks }: SharedParts): NativeService {
+function createCallerService(scope: CallerScope, { cursors, tapes, locks, feed }: SharedParts): NativeService {
   const acts: CallerService = {
     ...createGraphActs(scope),
     ...createThreadActs(scope, cursors),
     ...createStartActs(scope, locks),
     ...createControlActs(scope, cursors),
     ...createStateActs(scope, cursors),
-    ...createChangeActs(scope),
+    ...createChangeActs(scope, locks),
     ...createInterruptActs(scope, cursors),
     ...createEventActs(scope, tapes),
   };
@@ -164,6 +167,7 @@ function createCallerService(scope: CallerScope, { cursors, tapes, locks }: Shar
     sendMessage: change("sendMessage", "run.start", acts.sendMessage),
     listRuns: read(acts.listRuns),
     getRun: read(acts.getRun),
+    findRunStart: read(acts.findRunStart),
     waitForRun: read(acts.waitForRun),
     getState: read(acts.getState),
     listStates: read(acts.listStates),
@@ -174,7 +178,7 @@ function createCallerService(scope: CallerScope, { cursors, tapes, locks }: Shar
     listInterrupts: read(acts.listInterrupts),
     streamEvents: read(acts.streamEvents),
   };
-  return { ...shared, ...createNativeActs({ scope, cursors, files, shared }) };
+  return { ...shared, ...createNativeActs({ scope, cursors, files, shared, feed }) };
 }
 
 /** Creates the acts that the native API has beside those of all protocols. */
@@ -183,18 +187,20 @@ function createNativeActs({
   cursors,
   files,
   shared,
+  feed,
 }: {
   readonly scope: CallerScope;
   readonly cursors: Cursors;
   readonly files: AllFileActs;
   readonly shared: CallerService;
+  readonly feed: InterruptFeed;
 }): Omit<NativeService, keyof CallerService> {
   const read = createReader(scope);
   const change = createChanger(scope);
   const artifacts = createArtifactActs(scope, cursors);
   const schedules = createScheduleActs(scope, cursors);
   const moves = createMoveActs(scope);
-  const waits = createWaitActs(scope, shared);
+  const waits = createWaitActs(scope, { acts: shared, feed });
   return {
     listArtifacts: read(artifacts.listArtifacts),
     getArtifact: read(artifacts.getArtifact),

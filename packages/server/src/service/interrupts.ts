@@ -32,7 +32,8 @@ export function createInterruptActs(scope: CallerScope, cursors: Cursors): Pick<
   };
 }
 
-function toWaitingView(scope: CallerScope, waiting: WaitingInterrupt): WaitingView {
+/** Returns an open interrupt as its caller sees it. */
+export function toWaitingView(scope: CallerScope, waiting: WaitingInterrupt): WaitingView {
   const { thread, branch, run, graph, raisedAt, position: _, cursor: __, ...interrupt } = waiting;
   return { thread: scope.toWireId(thread), branch, run, graph, raisedAt, interrupt };
 }

@@ -117,7 +117,7 @@ export async function selectInput(scope: CallerScope, place: InputPlace, input: 
   return { ...input, ...Object.fromEntries(selected) };
 }
 
-/** Selects the new messages. A message without an id gets one, under a key always the same one. */
+/** Selects the new messages. A message without an id gets one, under a key always the same one; a text becomes a block. */
 function selectPosted(
   scope: CallerScope,
   { stored, key }: InputPlace,
@@ -133,8 +133,29 @@ function selectPosted(
   const selected = selectNewMessages({ thread: scope.toWireId(stored), posted: messages, known });
   return selected.map((message, index) => {
     const id = key === undefined ? createId("user_", scope.world.random) : createMessageId([stored, key, index]);
-    return message.id === undefined ? { ...message, id } : message;
+    return toBlocks(message.id === undefined ? { ...message, id } : message);
   });
+}
+
+/**
+ * Returns an input with only the messages of the user in each channel of messages, for a run that starts later: the
+ * messages keep their ids, and one without an id gets a new one in each run. Pure.
+ */
+export function keepUserMessages({ state }: Pick<Graph, "state">, input: object): object {
+  const kept = Object.entries(input).map(([name, value]: [string, unknown]) => {
+    if (state.channels[name]?.kind !== "messages") return [name, value];
+    const posted: readonly unknown[] = Array.isArray(value) ? value : [value];
+    const fromUser = posted.filter(isPosted).filter(({ role }) => role === "user");
+    // An empty id becomes a new one when the message is written.
+    return [name, fromUser.map((message) => toBlocks({ ...message, id: message.id ?? "" }))];
+  });
+  return Object.fromEntries(kept);
+}
+
+/** Returns a message whose content is a list of blocks: a text becomes a single block. */
+function toBlocks<Posted extends PostedMessage>(message: Posted): Posted {
+  if (!("content" in message) || typeof message.content !== "string") return message;
+  return { ...message, content: [{ type: "text", text: message.content }] };
 }
 
 function isPosted(value: unknown): value is PostedMessage {

@@ -9,8 +9,8 @@ import type { ThreadScope } from "./thread-ids.ts";
 export type Authorize = (caller: Caller, request: AccessRequest) => boolean | Promise<boolean>;
 
 /**
- * Creates the context of a run from the caller and from what the client asks for: the only way of a request into the
- * context. `asked` comes from the client and is checked by nothing.
+ * Creates the context of a run from the caller who starts or continues it and from what the client asks for: the only
+ * way of a request into the context. `asked` comes from the client and is checked by nothing.
  */
 export type ContextOf = (
   caller: Caller,

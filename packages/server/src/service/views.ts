@@ -28,8 +28,13 @@ export function toRunView(scope: CallerScope, row: RunRow): RunView {
     ...omitUndefined({ owner }),
     createdAt: row.queuedAt ?? startedAt,
     ...omitUndefined({ endedAt }),
-    ...(error === undefined ? {} : { error: toFailureView(scope, error) }),
+    ...(error !== undefined && hasFailed(row) ? { error: toFailureView(scope, error) } : {}),
   };
+}
+
+/** True for a run whose error is a failure. The error of a paused run is the reason of the pause. */
+function hasFailed({ status }: RunRow): boolean {
+  return status === "failed" || status === "parked";
 }
 
 /** Code and title of a failure; with `exposeErrors` the message in place of the title. */

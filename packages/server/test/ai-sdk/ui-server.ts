@@ -41,10 +41,12 @@ export interface UiServer {
 }
 
 /** Creates a server over an agent `chat`. Everything is closed after the test. */
-export function createUiServer({ model, helper, store = memoryStore(), ...options }: UiServerOptions): UiServer {
+export async function createUiServer(serverOptions: UiServerOptions): Promise<UiServer> {
+  const { model, helper, store = memoryStore(), ...options } = serverOptions;
   const chat = createChat({ model, store, ...(helper === undefined ? {} : { helper }) });
   const host = engine({ store, graphs: [chat] });
   onTestFinished(() => host.stop({ now: true }));
+  await host.start();
   const server = serve({ engine: host, access: { token }, protocols: [uiStream(options)] });
   onTestFinished(() => server.close());
   const send = (path: string, init: RequestInit = {}): Promise<Response> =>

@@ -99,7 +99,11 @@ describe.each(storeKinds)("with a %s store", (kind) => {
     const again = await upload("/threads/t/files?name=pixel.png", pixel, { type: "image/png" });
     const { id, block } = fileSchema.parse(uploaded.body);
     // The file waits 24 hours for its message.
-    expect(uploaded.body).toMatchObject({ name: "pixel.png", bytes: 6, expiresAt: "2025-01-02T00:00:00.000Z" });
+    expect(uploaded.body).toMatchObject({
+      name: "pixel.png",
+      bytes: 6,
+      expiresAt: expect.stringMatching(/^2025-01-02T00:00:0/),
+    });
     expect([uploaded.status, fileSchema.parse(again.body).id, block]).toEqual([
       201,
       id,

@@ -1,9 +1,12 @@
 /** Streams of the native API: events of a thread, and open interrupts of all threads. */
+import { memoryStore, run, StatewrightError, type Store } from "@statewright/core";
 import { pruneThread } from "@statewright/core/inspect";
-import { describe, expect, test } from "vitest";
+import { sqliteStore } from "@statewright/sqlite";
+import { virtualClock } from "@statewright/testing";
+import { describe, expect, onTestFinished, test } from "vitest";
 import * as z from "zod";
 import { createNativeServer, type NativeServer, parseFrames, say } from "../support/native-server.ts";
-import { storeKinds } from "../support/test-store.ts";
+import { createStorePath, storeKinds } from "../support/test-store.ts";
 
 const prefer = { prefer: "wait=5" };
 
@@ -53,7 +56,7 @@ test("the header Last-Event-ID wins over the parameter, and a number above the n
   expect((await server.call("/threads/none/events")).body).toMatchObject({ status: 404, code: "unknown_thread" });
 });
 
-test("a stream stays open over the runs of its thread [V19]", async () => {
+test("a stream stays open over the runs of its thread, and ends with the news of its deletion [V19]", async () => {
   const server = await createNativeServer();
   await startRun(server, "t", "hello");
   const stream = await server.open("/threads/t/events");
@@ -61,6 +64,9 @@ test("a stream stays open over the runs of its thread [V19]", async () => {
   await startRun(server, "t", "again", "m2");
   const second = await stream.readUntil(({ event }) => event === "run.completed");
   expect(second.some(({ event }) => event === "run.started")).toBe(true);
+  expect((await server.call("/threads/t", { method: "DELETE" })).status).toBe(204);
+  const last = await stream.readUntil(({ event }) => event === "end");
+  expect(last.slice(-2).map(({ event }) => event)).toEqual(["deleted", "end"]);
   await stream.close();
 });
 
@@ -126,6 +132,90 @@ describe.each(storeKinds)("with a %s store", (store) => {
     await stream.close();
     await foreign.close();
   });
+});
+
+test("an interrupt that another process opens is reported within a second [V27]", async () => {
+  const clock = virtualClock();
+  const path = createStorePath();
+  const [store, other] = [sqliteStore(path, { world: clock }), sqliteStore(path, { world: clock })];
+  onTestFinished(async () => {
+    await store.close();
+    await other.close();
+  });
+  const server = await createNativeServer({ store, clock });
+  const stream = await server.open("/interrupts/events");
+  await stream.readUntil(({ event }) => event === "snapshot");
+  const review = server.graphs.find(({ name }) => name === "review");
+  if (review === undefined) throw new Error("no graph");
+  const begun = clock.clock.now();
+  const options = { store: other, world: clock, thread: "t.acme.t", tenant: "acme", owner: "ann" };
+  await clock.until(run(review, { ...options, input: { draft: "x" } }).result);
+  const opened = await stream.readUntil(({ event }) => event === "interrupt.opened");
+  expect(opened.at(-1)).toMatchObject({ data: { thread: "t", key: "approve" } });
+  expect(clock.clock.now() - begun).toBeLessThanOrEqual(1_000);
+  await stream.close();
+});
+
+/** Limit of the reads about a changed thread. */
+const changedPage = 200;
+
+/** Counts the reads of the open interrupts of changed threads, and can fail them. */
+function createCountedStore() {
+  const state = { reads: 0, isBroken: false };
+  const store: Store = new Proxy<Store>(memoryStore(), {
+    get: (target, name) => {
+      const member: unknown = Reflect.get(target, name);
+      if (name !== "openInterrupts") return typeof member === "function" ? member.bind(target) : member;
+      return async (filter: Parameters<Store["openInterrupts"]>[0]) => {
+        const isCounted = filter?.limit === changedPage;
+        if (isCounted) state.reads += 1;
+        if (isCounted && state.isBroken)
+          throw new StatewrightError("store_unreachable", { what: "the store is away", next: "Try again" });
+        return await target.openInterrupts(filter);
+      };
+    },
+  });
+  return { store, state };
+}
+
+test("many readers of the open interrupts cost no more reads of the store than one, and none is left after the last [V27]", async () => {
+  const countReads = async (readers: number): Promise<number> => {
+    const { store, state } = createCountedStore();
+    const server = await createNativeServer({ store });
+    const streams = await Promise.all(Array.from({ length: readers }, () => server.open("/interrupts/events")));
+    for (const stream of streams) await stream.readUntil(({ event }) => event === "snapshot");
+    state.reads = 0;
+    await startRun(server, "t", "transfer");
+    for (const stream of streams) await stream.readUntil(({ event }) => event === "interrupt.opened");
+    const { reads } = state;
+    for (const stream of streams) await stream.close();
+    state.reads = 0;
+    await startRun(server, "u", "transfer");
+    expect(state.reads).toBe(0);
+    return reads;
+  };
+  const one = await countReads(1);
+  expect(one).toBeGreaterThan(0);
+  expect(await countReads(20)).toBeLessThanOrEqual(one);
+});
+
+test("a store that fails ends the streams of open interrupts with a comment, and the next stream reads it again [V27]", async () => {
+  const { store, state } = createCountedStore();
+  const server = await createNativeServer({ store });
+  const stream = await server.open("/interrupts/events");
+  await stream.readUntil(({ event }) => event === "snapshot");
+  state.isBroken = true;
+  await startRun(server, "t", "transfer");
+  await expect(stream.readUntil(() => false)).rejects.toThrow(": store_unreachable");
+  state.isBroken = false;
+  const next = await server.open("/interrupts/events");
+  const [snapshot] = await next.readUntil(({ event }) => event === "snapshot");
+  expect(snapshot).toMatchObject({ data: { data: [{ thread: "t" }] } });
+  await startRun(server, "u", "transfer");
+  expect((await next.readUntil(({ event }) => event === "interrupt.opened")).at(-1)).toMatchObject({
+    data: { thread: "u" },
+  });
+  await next.close();
 });
 
 test("the list of open interrupts is filtered by thread and graph, and comes in pages [V27]", async () => {

@@ -36,7 +36,7 @@ describe.each(storeKinds)("with a %s store", (store) => {
   });
 });
 
-test("an export and an import need the scope admin, and a changed, truncated, nested or foreign text is refused [V111, SS26]", async () => {
+test("an export and an import need the scope admin, and a changed, truncated, nested or foreign text is refused [V111]", async () => {
   const { call, upload, store } = await createNativeServer();
   await call("/threads/t/runs", { body: { graph: "assistant", input: say("hello") }, headers: prefer });
   expect((await call("/threads/t/export")).body).toMatchObject({ status: 403, code: "forbidden" });
@@ -65,7 +65,7 @@ test("an export and an import need the scope admin, and a changed, truncated, ne
   expect(await store.thread("t.acme.x")).toBeUndefined();
 });
 
-test("a difference of two checkpoints has no private channel, and no checkpoint of another thread [V13, SS36]", async () => {
+test("a difference of two checkpoints has no private channel, and no checkpoint of another thread [V13]", async () => {
   const State = defineState({
     public: z.string().default(""),
     hidden: z.string().default(""),

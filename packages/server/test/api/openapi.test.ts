@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { nativeApi, openApi } from "../support/native-server.ts";
+import { nativeApi, openApi } from "../support/check-answer.ts";
 
 const metaSchema: unknown = JSON.parse(
   readFileSync(new URL("../fixtures/openapi-3.1.schema.json", import.meta.url), "utf8"),

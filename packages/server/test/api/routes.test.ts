@@ -1,14 +1,8 @@
 /** Every route of the native API, against stores in memory and in a file. */
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import {
-  createNativeServer,
-  type NativeServer,
-  nativeApi,
-  parseFrames,
-  reachedOperations,
-  say,
-} from "../support/native-server.ts";
+import { nativeApi, reachedOperations } from "../support/check-answer.ts";
+import { createNativeServer, type NativeServer, parseFrames, say } from "../support/native-server.ts";
 import type { StoreKind } from "../support/test-store.ts";
 import { storeKinds } from "../support/test-store.ts";
 

@@ -152,6 +152,16 @@ test("lists come in pages with sealed cursors, which another tenant and another 
     before = next;
   } while (before !== undefined);
   expect(seen.toSorted()).toEqual(["a", "b", "c"]);
+  await call("/threads/a/runs", { body: { graph: "review", input: { draft: "x" } }, headers: { prefer: "wait=5" } });
+  for (const id of ["s1", "s2"])
+    await call("/schedules", { body: { graph: "review", input: { draft: "x" }, id, everyMs: 60_000 } });
+  for (const path of ["/threads/a/history", "/schedules"]) {
+    const all = (await call(path)).body;
+    const first = page.extend({ data: z.array(z.unknown()) }).parse((await call(`${path}?limit=1`)).body);
+    const second = await call(`${path}?limit=1&before=${first.next}`);
+    const { data } = z.object({ data: z.array(z.unknown()) }).parse(all);
+    expect([path, first.data, second.body]).toMatchObject([path, [data[0]], { data: [data[1]] }]);
+  }
   const { next = "" } = page.parse((await call("/threads?limit=1")).body);
   const foreign: readonly (readonly [string, "ann" | "bob"])[] = [
     [`/threads?before=${next}`, "bob"],
@@ -164,6 +174,18 @@ test("lists come in pages with sealed cursors, which another tenant and another 
   ];
   for (const [path, as] of foreign)
     expect([path, (await call(path, { as })).body]).toMatchObject([path, { status: 422, code: "invalid_request" }]);
+});
+
+test("the content of a posted message is a list of blocks, or a text [V28]", async () => {
+  const { call } = await createNativeServer();
+  const input = { messages: [{ role: "user", content: "hello" }] };
+  const done = await call("/threads/t/runs", { body: { graph: "assistant", input }, headers: { prefer: "wait=5" } });
+  expect(done.body).toMatchObject({
+    run: { status: "done" },
+    state: {
+      values: { messages: [{ role: "user", content: [{ type: "text", text: "hello" }] }, { role: "assistant" }] },
+    },
+  });
 });
 
 test("an inbox message is saved once for its id, and reaches the run when it would end", async () => {

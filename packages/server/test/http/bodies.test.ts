@@ -106,6 +106,25 @@ test("a body that another parser has read gives 500 body_was_read with a sentenc
   expect(handled).toHaveLength(2);
 });
 
+test("a file has a limit of its own, and any media type [V114]", async () => {
+  const { send } = createBareServer({
+    limits: { bodyBytes: 10, fileBytes: 100 },
+    routes: [
+      {
+        method: "POST",
+        path: "/files",
+        action: "thread.write",
+        isRead: false,
+        body: "file",
+        handle: async ({ readBytes }) => Response.json((await readBytes()).byteLength),
+      },
+    ],
+  });
+  const headers = { "content-type": "image/png" };
+  expect(await send("/bare/files", { headers, body: "x".repeat(100) })).toMatchObject({ status: 200, text: "100" });
+  expect((await send("/bare/files", { headers, body: "x".repeat(101) })).code).toBe("body_too_large");
+});
+
 test("a URL or headers above their limits are refused [V114]", async () => {
   const { send } = createBareServer();
   expect((await send(`/bare/threads/t?q=${"x".repeat(4_096)}`)).status).toBe(414);

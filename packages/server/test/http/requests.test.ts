@@ -1,6 +1,7 @@
 /** Checks of requests before and around the handlers of the routes. */
 import { memoryStore } from "@statewright/core";
 import { expect, test } from "vitest";
+import { createJsonLog } from "../../src/index.ts";
 import { bareToken, createBareServer } from "../support/create-bare-server.ts";
 
 const runs = "/bare/threads/t/runs";
@@ -329,6 +330,20 @@ test("unknown options and values of another form are refused, and fetch answers 
   });
   const response = await server.fetch(new Request("http://localhost/bare/threads/t"));
   expect(response.status).toBe(500);
+  const loud = createBareServer({
+    log: () => {
+      throw new Error("the log is away");
+    },
+  });
+  expect((await loud.send("/bare/threads/t")).status).toBe(200);
+  expect(loud.lines.at(-1)).toMatchObject({ level: "error", message: "the option log of serve threw" });
+  const broken = createBareServer({
+    routes: [
+      { method: "GET", path: "/nothing", action: "thread.read", isRead: true, handle: () => undefined as never },
+      { method: "GET", path: "/error", action: "thread.read", isRead: true, handle: () => Response.error() },
+    ],
+  });
+  for (const path of ["/bare/nothing", "/bare/error"]) expect((await broken.send(path)).status).toBe(500);
   const strange = createBareServer({ access: { authenticate: () => ({ id: "a b", tenant: "acme" }) } });
   expect((await strange.send("/bare/threads/t")).status).toBe(500);
 });
@@ -339,5 +354,29 @@ test("probes say alive and ready without a token and without details: ready need
   const anonymous = { headers: { authorization: undefined } };
   expect(await send("/livez", anonymous)).toMatchObject({ status: 200, text: "ok" });
   expect(await send("/readyz", anonymous)).toMatchObject({ status: 503, text: "not ready" });
+  // A container platform probes the address of the process.
+  expect((await send("/livez", { ...anonymous, host: "10.0.0.7:4270" })).status).toBe(200);
+  expect((await send("/livez", { method: "POST" })).status).toBe(404);
   expect(server.routes.filter(({ protocol }) => protocol === "health")).toHaveLength(2);
+});
+
+test("a log as JSON writes one line per message, with the stack of errors [V135]", () => {
+  const written: string[] = [];
+  const log = createJsonLog((line) => written.push(line));
+  log("info", "request", { status: 200 });
+  log("error", "a request\nfailed", { error: new TypeError("away") });
+  expect(
+    written
+      .join("")
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line)),
+  ).toEqual([
+    { level: "info", message: "request", status: 200 },
+    {
+      level: "error",
+      message: "a request\nfailed",
+      error: { name: "TypeError", message: "away", stack: expect.stringContaining("TypeError: away") },
+    },
+  ]);
 });

@@ -1,5 +1,5 @@
 /** Answers of callers: by id, once, checked, and recorded with their author. */
-import { isStatewrightError } from "@statewright/core";
+import { isStatewrightError, memoryStore } from "@statewright/core";
 import { systemWorld } from "@statewright/core/adapter";
 import { describe, expect, test } from "vitest";
 import { RequestProblem } from "../../src/http/problem.ts";
@@ -63,4 +63,18 @@ describe.each(storeKinds)("in a store of kind %s", (kind) => {
     const { run } = await service.startRun("u", { graph: "poem", input: { topic: "quick" } });
     expect((await service.waitForRun(run.id, never)).status).toBe("done");
   });
+});
+
+test("of two processes that answer one interrupt at the same time, one is told that it has an answer [V30]", async () => {
+  const store = memoryStore();
+  const one = createTestServices(store).service;
+  const other = createTestServices(store.peer()).service;
+  const { run, interrupt } = await startWaiting(one, "t");
+  const answers = [true, false].map((approved) => ({ answers: { [interrupt]: { approved } } }));
+  const outcomes = await Promise.all(
+    [one, other].map((service, index) => service.answer("t", answers[index] ?? { answers: {} }).catch(getCode)),
+  );
+  expect(outcomes.filter((outcome) => outcome === "already_answered")).toHaveLength(1);
+  expect((await one.waitForRun(run, never)).status).toBe("done");
+  expect((await other.getState("t")).values["notes"]).toHaveLength(2);
 });

@@ -32,9 +32,11 @@ describe.each(storeKinds)("in a store of kind %s", (kind) => {
       input: { topic: "quick" },
       breakpoints: { before: ["ask"] },
     });
-    expect((await service.waitForRun(run.id, never)).status).toBe("paused");
-    const continued = await service.resumeRun("t", { key: "r1", breakpoints: {} });
-    expect([continued.run.id, continued.isNew]).toEqual([run.id, true]);
+    const paused = await service.waitForRun(run.id, never);
+    expect([paused.status, paused.error]).toEqual(["paused", undefined]);
+    const request = { key: "r1", breakpoints: {} };
+    const [continued, repeated] = await Promise.all([service.resumeRun("t", request), service.resumeRun("t", request)]);
+    expect([continued.run.id, continued.isNew, repeated.isNew]).toEqual([run.id, true, false]);
     expect((await service.resumeRun("t", { key: "r1" })).isNew).toBe(false);
     expect((await service.waitForRun(run.id, never)).status).toBe("done");
     expect((await service.resumeRun("t", { key: "r1" })).isNew).toBe(false);
@@ -104,7 +106,10 @@ describe.each(storeKinds)("in a store of kind %s", (kind) => {
     const { service } = createTestServices(openTestStore(kind, systemWorld()));
     const { run } = await service.startRun("t", { graph: "assistant", input: { messages: [say("m1", "hello")] } });
     await service.waitForRun(run.id, never);
-    const edited = await service.editMessage("t", { message: say("m1", "good evening"), key: "e1" });
+    const request = { message: say("m1", "good evening"), key: "e1" };
+    const [edited, repeated] = await Promise.all([1, 2].map(() => service.editMessage("t", request)));
+    if (edited === undefined || repeated === undefined) expect.fail("an edit has no result");
+    expect([edited.isNew, repeated.isNew, repeated.run.id]).toEqual([true, false, edited.run.id]);
     await service.waitForRun(edited.run.id, never);
     expect(edited.run.branch).not.toBe("main");
     const texts = JSON.stringify((await service.getState("t", { branch: edited.run.branch })).values);
@@ -153,11 +158,23 @@ describe.each(storeKinds)("in a store of kind %s", (kind) => {
     expect(await service.pruneThread("copy", { latest: 1 })).toBeGreaterThanOrEqual(0);
   });
 
+  test("a thread with a run at work is not copied: its run would work twice", async () => {
+    const { service } = createTestServices(openTestStore(kind, systemWorld()));
+    const input = { messages: [say("m1", "long")] };
+    const { run } = await service.startRun("t", { graph: "assistant", input });
+    expect(await service.copyThread("t", "copy").catch(getCode)).toBe("thread_busy");
+    expect(await service.getThread("copy").catch(getCode)).toBe("unknown_thread");
+    await service.waitForRun(run.id, never);
+    expect((await service.copyThread("t", "copy")).status).toBe("done");
+  });
+
   test("title and metadata of a thread change key by key, and a known id is refused or kept", async () => {
     const { service } = createTestServices(openTestStore(kind, systemWorld()));
     const { thread, isNew } = await service.createThread({ id: "t", title: "One", metadata: { a: 1, b: 2 } });
     expect([thread.title, thread.metadata, isNew]).toEqual(["One", { a: 1, b: 2 }, true]);
     expect(await service.createThread({ id: "t" }).catch(getCode)).toBe("thread_exists");
+    const kept = await Promise.all([1, 2, 3].map(() => service.createThread({ id: "u", ifExists: "keep" })));
+    expect(kept.filter((each) => each.isNew)).toHaveLength(1);
     expect((await service.createThread({ id: "t", title: "Two", ifExists: "keep" })).thread.title).toBe("One");
     const updated = await service.updateThread("t", { title: null, metadata: { a: null, c: 3 } });
     expect([updated.title, updated.metadata]).toEqual([undefined, { b: 2, c: 3 }]);

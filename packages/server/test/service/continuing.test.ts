@@ -1,5 +1,15 @@
 /** Runs that outlive their request: closed streams, dead processes, and the context of a continued run. */
-import { channel, defineContext, defineGraph, defineState, END, engine, memoryStore, START } from "@statewright/core";
+import {
+  channel,
+  defineContext,
+  defineGraph,
+  defineState,
+  END,
+  engine,
+  memoryStore,
+  route,
+  START,
+} from "@statewright/core";
 import { systemWorld } from "@statewright/core/adapter";
 import type { RunRow } from "@statewright/core/store";
 import { describe, expect, test } from "vitest";
@@ -69,6 +79,22 @@ test("a continued run gets the context of its caller: from contextOf here, and f
   expect((await later.waitForRun(run.id, never)).status).toBe("done");
   expect((await later.getState("t")).values["log"]).toContain("true row of ann at acme");
   expect(rows).toEqual([{ tenant: "acme", owner: "ann" }]);
+});
+
+test("an update of a state gives the routes after its node the context of the run [V103]", async () => {
+  const routed = defineGraph({ name: "routed", state: defineState({ log: channel.list(z.string()) }), context: Desk })
+    .nodes({ read: () => ({ log: ["read"] }), more: (_state, { context }) => ({ log: [`more ${context.user}`] }) })
+    .edges({
+      [START]: "read",
+      read: route(["more", END], (_state, { user }) => (user === "ann" ? "more" : END)),
+      more: END,
+    });
+  const host = engine({ store: memoryStore(), graphs: [routed], context: ({ owner }) => ({ user: owner ?? "" }) });
+  const service = createServices({ engine: host }).forCaller(ann, "native");
+  const { run } = await service.startRun("t", { graph: "routed" });
+  await service.waitForRun(run.id, never);
+  const state = await service.updateState("t", { changes: { log: ["by hand"] }, as: "read" });
+  expect(state.next).toEqual(["more"]);
 });
 
 test("a new run gets the context of the engine for a row of its tenant and caller [V103]", async () => {

@@ -80,7 +80,7 @@ test("a start that was saved before its process died is found under its key, and
   expect((await service.listRuns("t", {})).data).toHaveLength(1);
 });
 
-test("a start whose save fails leaves nothing, and the same request again starts the run", async () => {
+test("a start whose save fails leaves nothing, and the same request again starts the run [V118]", async () => {
   const store = memoryStore();
   const { service } = createTestServices(store, { dies: true });
   const peer = store.peer();

@@ -36,6 +36,7 @@ const acts: Readonly<Record<keyof CallerService, Act>> = {
   sendMessage: change("run.start", (service) => service.sendMessage("trip", { kind: "steer", messages: [user] })),
   listRuns: read((service) => service.listRuns("trip", {})),
   getRun: read(async (service) => service.getRun(await runOf(service))),
+  findRunStart: read(async (service) => service.findRunStart(await runOf(service))),
   waitForRun: read(async (service) => service.waitForRun(await runOf(service), never)),
   getState: read((service) => service.getState("trip")),
   listStates: read((service) => service.listStates("trip", {})),
@@ -52,7 +53,7 @@ const runOf = async (_service: CallerService): Promise<string> => waitingRun;
 
 const getProblem = (error: unknown): string => (error instanceof RequestProblem ? error.problem.code : String(error));
 
-test("each act asks for its right, and changes nothing without it", async () => {
+test("each act asks for its right, and changes nothing without it [V98]", async () => {
   const store = memoryStore();
   const { service } = createTestServices(store);
   waitingRun = (await startWaiting(service, "trip")).run;
@@ -88,7 +89,7 @@ test("the action admin needs the scope admin, also where authorize allows it", a
   expect(await ask({ ...ann, scopes: ["admin"] })).toBeUndefined();
 });
 
-test("a server that only reads refuses each change in every protocol, and answers each read", async () => {
+test("a server that only reads refuses each change in every protocol, and answers each read [V11]", async () => {
   const store = memoryStore();
   waitingRun = (await startWaiting(createTestServices(store).service, "trip")).run;
   const before = JSON.stringify(await store.exportThread("t.acme.trip"));

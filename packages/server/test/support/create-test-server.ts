@@ -3,6 +3,8 @@ import { type Engine, engine, type Graph, type Store } from "@statewright/core";
 import { type VirtualClock, virtualClock } from "@statewright/testing";
 import { onTestFinished } from "vitest";
 import { type ServeOptions, type Server, serve } from "../../src/index.ts";
+import { awaitOnClock } from "./await-on-clock.ts";
+import { checkAnswer, isJsonType } from "./check-answer.ts";
 import { createTestGraphs, type TestGraphs } from "./test-graphs.ts";
 import { openTestStore, type StoreKind } from "./test-store.ts";
 
@@ -33,6 +35,8 @@ export interface TestRequest {
 export interface TestServerOptions extends Partial<Omit<ServeOptions, "engine">> {
   /** Default `memory`. */
   readonly store?: StoreKind | Store;
+  /** Clock of the engine. Default: a new one. */
+  readonly clock?: VirtualClock;
   /** Further graphs; one in place of a test graph of the same name. */
   readonly graphs?: readonly Graph[];
 }
@@ -70,8 +74,7 @@ export function createTestRequest(path: string, request: TestRequest = {}): Requ
 
 /** Creates a server whose engine serves. Everything is closed after the test. */
 export async function createTestServer(options: TestServerOptions = {}): Promise<TestServer> {
-  const { store: given = "memory", graphs = [], ...serveOptions } = options;
-  const clock = virtualClock();
+  const { store: given = "memory", graphs = [], clock = virtualClock(), ...serveOptions } = options;
   const store = typeof given === "string" ? openTestStore(given, clock) : given;
   const testGraphs = createTestGraphs();
   const replaced = new Set(graphs.map(({ name }) => name));
@@ -94,8 +97,13 @@ export async function createTestServer(options: TestServerOptions = {}): Promise
   });
   onTestFinished(() => server.close());
   // Time moves on while a request waits: engines and waits look for work of other processes at intervals.
-  const send = (path: string, request?: TestRequest): Promise<Response> =>
-    clock.until(server.fetch(createTestRequest(path, request)));
+  const send = async (path: string, request?: TestRequest): Promise<Response> => {
+    const sent = createTestRequest(path, request);
+    const response = await awaitOnClock(clock, server.fetch(sent));
+    const isJson = isJsonType(response.headers.get("content-type") ?? "");
+    checkAnswer({ method: sent.method, path }, response, isJson ? await response.clone().text() : undefined);
+    return response;
+  };
   return {
     ...testGraphs,
     server,
@@ -105,7 +113,7 @@ export async function createTestServer(options: TestServerOptions = {}): Promise
     send,
     sendJson: async (path, request) => {
       const response = await send(path, request);
-      const text = await clock.until(response.text());
+      const text = await awaitOnClock(clock, response.text());
       return { status: response.status, body: text === "" ? undefined : JSON.parse(text) };
     },
   };

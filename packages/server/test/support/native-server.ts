@@ -1,9 +1,6 @@
 /** Test server of the native API: every answer is checked against the OpenAPI document. */
-import { packageVersion } from "@statewright/core/adapter";
-import { Ajv2020 } from "ajv/dist/2020.js";
-import { expect } from "vitest";
-import * as z from "zod";
-import { createNativeApi } from "../../src/api/native-api.ts";
+import { awaitOnClock } from "./await-on-clock.ts";
+import { checkAnswer, isJsonType } from "./check-answer.ts";
 import {
   createTestRequest,
   createTestServer,
@@ -11,75 +8,6 @@ import {
   type TestServer,
   type TestServerOptions,
 } from "./create-test-server.ts";
-
-/** Native API without a server, for its routes and its document. */
-export const nativeApi = createNativeApi({
-  getInfo: () => ({ name: "statewright", version: packageVersion, role: "serve", protocols: [], limits: {} }),
-});
-
-/** OpenAPI document, as a server shows it. */
-export const openApi: unknown = JSON.parse(JSON.stringify(nativeApi.getDocument()));
-
-const answerSchema = z.object({ content: z.record(z.string(), z.unknown()).optional() });
-const responsesOf = z.object({ responses: z.record(z.string(), answerSchema) });
-const documentSchema = z.object({ paths: z.record(z.string(), z.record(z.string(), responsesOf)) });
-const { paths } = documentSchema.parse(openApi);
-
-const ajv = new Ajv2020({ strict: false, validateFormats: false, allErrors: true });
-ajv.addSchema(z.record(z.string(), z.unknown()).parse(openApi), "openapi");
-
-/** Names of the operations that requests of this process have reached. */
-export const reachedOperations: Set<string> = new Set();
-
-interface Operation {
-  readonly id: string;
-  readonly path: string;
-  readonly method: string;
-}
-
-/** Finds the operation of a request; a path without parameters wins. */
-function findOperation(method: string, pathname: string): Operation | undefined {
-  const fits = nativeApi.routes.filter((route) => {
-    const pattern = route.path.replaceAll(/:[a-z]+/g, "[^/]+");
-    return route.method === method && new RegExp(`^/api${pattern}$`).test(pathname);
-  });
-  const [route] = fits.sort((one, other) => one.path.split(":").length - other.path.split(":").length);
-  if (route === undefined) return undefined;
-  return {
-    id: route.operation.id,
-    path: route.path.replaceAll(/:([a-z]+)/g, "{$1}"),
-    method: method.toLowerCase(),
-  };
-}
-
-function escapePointer(text: string): string {
-  return encodeURIComponent(text.replaceAll("~", "~0").replaceAll("/", "~1"));
-}
-
-/** Checks status, media type and JSON body of an answer against the document. */
-function checkAnswer(operation: Operation, response: Response, text: string): void {
-  const { responses } = paths[operation.path]?.[operation.method] ?? { responses: {} };
-  const status = String(response.status);
-  const key = Object.hasOwn(responses, status) ? status : "default";
-  const place = `${operation.id} ${status}`;
-  if (key === "default") expect(response.status, place).toBeGreaterThanOrEqual(400);
-  const type = (response.headers.get("content-type") ?? "").split(";")[0] ?? "";
-  const { content = {} } = responses[key] ?? {};
-  if (Object.keys(content).length === 0) {
-    expect([place, text]).toEqual([place, ""]);
-    return;
-  }
-  const media = Object.hasOwn(content, type) ? type : "*/*";
-  expect(Object.keys(content), `${place} has ${type}`).toContain(media);
-  if (!jsonPattern.test(type) || operation.id === "getOpenApi") return;
-  const pointer = ["paths", operation.path, operation.method, "responses", key, "content", media, "schema"];
-  const validate = ajv.getSchema(`openapi#/${pointer.map(escapePointer).join("/")}`);
-  if (validate === undefined) throw new Error(`${place}: the document has no schema`);
-  validate(JSON.parse(text));
-  expect([place, validate.errors ?? []]).toEqual([place, []]);
-}
-
-const jsonPattern = /^application\/(?:problem\+)?json(?:;|$)/;
 
 /** Answer with its parsed body. */
 export interface NativeAnswer {
@@ -138,13 +66,9 @@ export async function createNativeServer(options: TestServerOptions = {}): Promi
   const testServer = await createTestServer(options);
   const { server, clock, send } = testServer;
   const readAnswer = async (method: string, path: string, response: Response): Promise<NativeAnswer> => {
-    const text = await clock.until(response.text());
-    const operation = findOperation(method, new URL(`http://localhost/api${path}`).pathname);
-    if (operation !== undefined) {
-      if (response.status < 400) reachedOperations.add(operation.id);
-      checkAnswer(operation, response, text);
-    }
-    const isJson = jsonPattern.test(response.headers.get("content-type") ?? "");
+    const text = await awaitOnClock(clock, response.text());
+    checkAnswer({ method, path: `/api${path}` }, response, text);
+    const isJson = isJsonType(response.headers.get("content-type") ?? "");
     const { status, headers } = response;
     return { status, headers, text, body: isJson && text !== "" ? JSON.parse(text) : undefined };
   };
@@ -160,16 +84,13 @@ export async function createNativeServer(options: TestServerOptions = {}): Promi
       headers.set("content-type", type);
       const sent = new Request(bare.url, { method: bare.method, headers, body: new Blob([body]) });
       if (type !== "") sent.headers.set("content-type", type);
-      return await readAnswer(bare.method, path, await clock.until(server.fetch(sent)));
+      return await readAnswer(bare.method, path, await awaitOnClock(clock, server.fetch(sent)));
     },
     open: async (path, request = {}) => {
       const left = new AbortController();
       const response = await send(`/api${path}`, { ...request, signal: left.signal });
       if (response.body === null || !(response.headers.get("content-type") ?? "").startsWith("text/event-stream"))
         throw new Error(`expected a stream, got ${response.status} ${await response.text()}`);
-      const method = request.method ?? (request.body === undefined ? "GET" : "POST");
-      const operation = findOperation(method, new URL(`http://localhost/api${path}`).pathname);
-      if (operation !== undefined) reachedOperations.add(operation.id);
       return createOpenStream(response, { clock, left });
     },
   };
@@ -195,7 +116,7 @@ function createOpenStream(
           text = text.slice(end + 2);
           return frames;
         }
-        const { done, value } = await clock.until(reader.read());
+        const { done, value } = await awaitOnClock(clock, reader.read());
         if (done) throw new Error(`the stream ended before the frame came: ${text}`);
         text += decoder.decode(value, { stream: true });
       }

@@ -8,9 +8,6 @@ import { artifactPage, artifactQuery, file, fileQuery } from "../schemas/artifac
 import { streamBytes } from "../stream-bytes.ts";
 import { toArtifact, toFile, toPage } from "../to-wire.ts";
 
-/** Maximum bytes of an uploaded file. */
-export const maxFileBytes: number = 10 * 2 ** 20;
-
 /** Creates the routes of artifacts and files. */
 export function createArtifactRoutes(): readonly ApiRoute[] {
   return [createListRoute(), createBodyRoute(), createFileRoute()];
@@ -96,7 +93,6 @@ function createFileRoute(): ApiRoute {
     summary: "Upload a file for a message of the thread",
     query: fileQuery,
     bodyType: "application/octet-stream",
-    maxBodyBytes: maxFileBytes,
     answers: { 201: { description: "The file, with the block for a message", schema: file } },
     handle: async (call, { query }) => {
       const sent = (call.request.headers.get("content-type") ?? "").split(";", 1)[0]?.trim().toLowerCase() ?? "";

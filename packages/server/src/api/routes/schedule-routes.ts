@@ -53,7 +53,7 @@ function createSaveRoutes(): readonly ApiRoute[] {
       summary: "Create a schedule. Its runs have the rights of the caller.",
       body: newSchedule,
       answers: { 201: { description: "The new schedule", ...saved } },
-      handle: async (call, { body }) => await saveSchedule(call, body, body.id),
+      handle: async (call, { body }) => await saveSchedule(call, body, { id: body.id, mustBeNew: true }),
     }),
     defineRoute({
       ...{ method: "PUT", path: "/schedules/:schedule", action: "schedule.write", id: "putSchedule", tag: "schedules" },
@@ -67,7 +67,7 @@ function createSaveRoutes(): readonly ApiRoute[] {
         const id = call.params["schedule"] ?? "";
         if (body.id !== undefined && body.id !== id)
           throw createRequestProblem({ detail: "The id of the schedule differs from that of the path." });
-        return await saveSchedule(call, body, id, true);
+        return await saveSchedule(call, body, { id, mustBeNew: false });
       },
     }),
     defineRoute({
@@ -85,12 +85,11 @@ function createSaveRoutes(): readonly ApiRoute[] {
 async function saveSchedule(
   { service, base }: RouteCall,
   body: WireNewSchedule,
-  id: string | undefined,
-  mayExist = false,
+  { id, mustBeNew }: { readonly id: string | undefined; readonly mustBeNew: boolean },
 ): Promise<Response> {
   const { graph, thread, input, metadata, onBusy, missed } = body;
   const request: ScheduleRequest = { graph, thread, input, metadata, onBusy, missed, ...toCalendar(body) };
-  const { schedule: saved, isNew } = await service.saveSchedule({ ...request, id, mustBeNew: !mayExist });
+  const { schedule: saved, isNew } = await service.saveSchedule({ ...request, id, mustBeNew });
   const headers = { location: `${base}/schedules/${saved.id}` };
   return createJson(toSchedule(saved), { status: isNew ? 201 : 200, headers });
 }

@@ -17,7 +17,7 @@ export interface WireArtifact {
 }
 
 /** Large output of a tool call. */
-export const artifact: z.ZodType<WireArtifact> = nameSchema(
+const artifact: z.ZodType<WireArtifact> = nameSchema(
   "Artifact",
   z.strictObject({
     key: z.string().describe("SHA-256 of the body"),

@@ -76,9 +76,6 @@ export const limit: z.ZodType<number> = z.coerce.number().int().min(1).max(200).
 /** Number of a checkpoint or an event, in a query. */
 export const queryNumber: z.ZodType<number> = z.coerce.number().int().min(0);
 
-/** Flag of a query. */
-export const queryFlag: z.ZodType<"true" | "false"> = z.enum(["true", "false"]);
-
 /** Number of a checkpoint of the thread. */
 export const checkpoint: z.ZodType<number> = z.number().int().min(0).describe("Checkpoint of the thread");
 

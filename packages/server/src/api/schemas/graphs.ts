@@ -19,7 +19,7 @@ const fields = {
 };
 
 /** Graph in a list. */
-export const graph: z.ZodType<WireGraph> = nameSchema("Graph", z.strictObject(fields));
+const graph: z.ZodType<WireGraph> = nameSchema("Graph", z.strictObject(fields));
 
 /** Graphs that the caller may use. */
 export interface WireGraphList {

@@ -41,7 +41,7 @@ const media = z
 const block: z.ZodType<WireUserBlock> = z.union([z.strictObject({ type: z.literal("text"), text: z.string() }), media]);
 
 /** Message of the user. */
-export const userMessage: z.ZodType<WireUserMessage> = nameSchema(
+const userMessage: z.ZodType<WireUserMessage> = nameSchema(
   "UserMessage",
   z.strictObject({
     role: z.literal("user"),

@@ -15,6 +15,7 @@ import type { ScheduleRow } from "@statewright/core/store";
 import type { AskedAccess, CallerScope } from "../caller-scope.ts";
 import type { Page, PageOptions } from "../caller-service.ts";
 import type { Cursors } from "../cursors.ts";
+import { keepUserMessages } from "../new-messages.ts";
 import { omitUndefined } from "../omit-undefined.ts";
 import { loadPage } from "../pages.ts";
 import { createInvalidRequestProblem } from "../service-problems.ts";
@@ -179,7 +180,8 @@ async function saveSchedule(scope: CallerScope, { id: asked, mustBeNew, ...reque
   const saved = await saveRunSchedule(store, {
     ...toCalendar({ cron, timeZone, everyMs }),
     ...(thread === undefined ? { threadPerFire: true } : { thread: scope.toStoredId(thread) }),
-    ...omitUndefined({ input, until, metadata: rest.metadata, onBusy: rest.onBusy, missed: rest.missed }),
+    ...(input === undefined ? {} : { input: keepUserMessages(graph, input) }),
+    ...omitUndefined({ until, metadata: rest.metadata, onBusy: rest.onBusy, missed: rest.missed }),
     ...{ id: scope.toStoredId(wire), graph, tenant: caller.tenant, owner: caller.id, world, codec },
   });
   return { schedule: toScheduleView(scope, saved), isNew: known === undefined };

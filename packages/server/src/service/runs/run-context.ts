@@ -1,7 +1,7 @@
 /** Context of a run that a caller starts or continues. */
 import type { Graph, Json } from "@statewright/core";
 import type { RunRow } from "@statewright/core/store";
-import type { CallerScope } from "./caller-scope.ts";
+import type { CallerScope } from "../caller-scope.ts";
 
 /** Run that needs a context. */
 export interface ContextPlace {
