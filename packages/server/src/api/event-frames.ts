@@ -69,20 +69,33 @@ export async function streamThread(
 ): Promise<Response> {
   const left = new AbortController();
   const events = await call.service.streamEvents(thread, { ...request, signal: left.signal });
-  return call.stream(
-    async function* (signal) {
-      const leave = (): void => left.abort();
-      signal.addEventListener("abort", leave, { once: true });
-      if (signal.aborted) leave();
-      try {
-        const frames = new EventFrames(request.after ?? 0);
-        for await (const event of events) yield frames.toFrame(event);
-        if (!signal.aborted) yield { event: "end", data: {} };
-      } finally {
-        signal.removeEventListener("abort", leave);
-        leave();
-      }
-    },
-    { headers, formatFailure: toFailureFrames },
-  );
+  const frames = new EventFrames(request.after ?? 0);
+  const options = { headers, formatFailure: toFailureFrames };
+  return call.stream((signal) => streamFrames(events, { frames, left, signal }), options);
+}
+
+interface FrameParts {
+  readonly frames: EventFrames;
+  /** Ends the events. */
+  readonly left: AbortController;
+  /** Signal of the response. */
+  readonly signal: AbortSignal;
+}
+
+/** A function of its own, not a closure of each stream: each generator function has a prototype. */
+async function* streamFrames(
+  events: AsyncIterable<ThreadFrame>,
+  { frames, left, signal }: FrameParts,
+): AsyncGenerator<SseLine, undefined, undefined> {
+  const leave = (): void => left.abort();
+  signal.addEventListener("abort", leave, { once: true });
+  if (signal.aborted) leave();
+  try {
+    for await (const event of events) yield frames.toFrame(event);
+    if (!signal.aborted) yield { event: "end", data: {} };
+    return undefined;
+  } finally {
+    signal.removeEventListener("abort", leave);
+    leave();
+  }
 }
