@@ -25,19 +25,25 @@ import { type EventOptions, readRunEvents, readThreadEvents } from "./thread-eve
 
 /** Options of calls that start or continue a run. */
 export interface CallOptions {
+  /** Branch of the thread. Default: the head branch. */
   readonly branch?: string;
   /** Idempotency key in the thread: a repeated call starts nothing, and the client may repeat it after a lost connection. */
   readonly key?: string;
+  /** Nodes before and after which the run pauses. Default: none. */
   readonly breakpoints?: { readonly before?: readonly string[]; readonly after?: readonly string[] };
   /** What the server may use for the context of the run. */
   readonly context?: Json;
+  /** Ends the call, and not the run. */
   readonly signal?: AbortSignal;
 }
 
 /** Options of a run. */
 export interface RunCallOptions<Graph> extends CallOptions {
+  /** Input of the graph; messages of the user may be texts. */
   readonly input: InputOf<Graph>;
+  /** Handling of a thread with an unfinished run. Default `reject`. */
   readonly onBusy?: OnBusy;
+  /** Plain data of the run, for filters of lists. */
   readonly metadata?: JsonObject;
 }
 

@@ -14,6 +14,7 @@ export interface EventOptions {
   readonly views?: readonly EventView[];
   /** `idle`: ends when no run is at work or queued. Default `never`: goes on until the signal fires. */
   readonly end?: "never" | "idle";
+  /** Ends the stream without an error. */
   readonly signal?: AbortSignal;
 }
 
