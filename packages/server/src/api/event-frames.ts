@@ -31,12 +31,24 @@ class EventFrames {
   toFrame(event: ThreadFrame): SseLine {
     if (event.type === "thread.deleted") return { event: "deleted", data: {} };
     if (event.type === "events.pruned") return { event: "gap", data: { from: event.from, to: event.to } };
-    const frame = { event: event.type, data: toWireEvent(event) };
+    const frame = { event: event.type, data: getWireEvent(event) };
     // An event of an inner graph without own rows repeats the number of the newest durable event.
     if (!Object.hasOwn(durableTypes, event.type) || event.seq <= this.#last) return frame;
     this.#last = event.seq;
     return { id: String(event.seq), ...frame };
   }
+}
+
+/** Wire form of the events that have several readers: each is converted and encoded once. */
+const wireEvents: WeakMap<RunEvent, unknown> = new WeakMap();
+
+function getWireEvent(event: RunEvent): unknown {
+  let data = wireEvents.get(event);
+  if (data === undefined) {
+    data = toWireEvent(event);
+    wireEvents.set(event, data);
+  }
+  return data;
 }
 
 /** Returns an event with times in ISO 8601. Messages and their deltas hold plain data, other events may not. */
