@@ -18,7 +18,10 @@ function applyFrames(texts: Map<string, string>, frames: readonly Frame[]): void
 }
 
 test("text of a failed model request is retracted in the native stream, and exactly the second text stays [V32]", async () => {
-  const isRead = Promise.withResolvers<void>();
+  let fail = (): void => undefined;
+  const isRead = new Promise<void>((resolve) => {
+    fail = resolve;
+  });
   let requests = 0;
   const model: Model = {
     id: "failing",
@@ -27,7 +30,7 @@ test("text of a failed model request is retracted in the native stream, and exac
       const text = requests === 1 ? "one two three four five six seven eight nine ten " : "The right answer.";
       for (const word of text.split(/(?<= )/)) delta?.({ type: "text", text: word });
       if (requests > 1) return { content: [{ type: "text", text }], finish: "stop" };
-      await isRead.promise;
+      await isRead;
       throw Object.assign(new Error("overloaded"), { status: 503 });
     },
   };
@@ -37,7 +40,7 @@ test("text of a failed model request is retracted in the native stream, and exac
   const stream = await open("/threads/t/runs", { body, headers: { accept: "text/event-stream" } });
   const texts = new Map<string, string>();
   applyFrames(texts, await stream.readUntil(({ data }) => JSON.stringify(data).includes("ten ")));
-  isRead.resolve();
+  fail();
   const frames = await stream.readUntil(({ event }) => event === "run.completed");
   expect(frames.map(({ event }) => event)).toContain("message.retracted");
   applyFrames(texts, frames);
