@@ -70,6 +70,9 @@ function createSilentContender(
   return { name, role, open: () => openSilent(open) };
 }
 
+/** Streams that load and compile the code before the measurement. */
+const warmUpStreams = 100;
+
 /** Opens all streams in each round, and measures the heap before and after the first. */
 function openSilent(open: (threads: readonly string[]) => Promise<StreamServer>): Work {
   /** Heap of the first round: the sockets of an earlier round are freed only later. */
@@ -84,11 +87,15 @@ function openSilent(open: (threads: readonly string[]) => Promise<StreamServer>)
     run: async (size) => {
       await close();
       const threads = Array.from({ length: size }, (_, index) => `t${index}`);
-      const server = await open(threads);
+      const first = Array.from({ length: warmUpStreams }, (_, index) => `first${index}`);
+      const server = await open([...threads, ...first]);
+      const openReaders = (streamed: readonly string[]): Promise<StreamReaders> =>
+        openStreamReaders(server.port, streamed.map(server.getPath), server.marker);
+      await (await openReaders(first)).close();
       const before = heapBytes === undefined ? await measureHeap() : 0;
       let readers: StreamReaders | undefined;
       const sample = await measureTime(async () => {
-        readers = await openStreamReaders(server.port, threads.map(server.getPath), server.marker);
+        readers = await openReaders(threads);
       });
       if (readers === undefined) throw new Error("the readers were not opened");
       opened = { server, readers };
