@@ -18,9 +18,9 @@ function applyFrames(texts: Map<string, string>, frames: readonly Frame[]): void
 }
 
 test("text of a failed model request is retracted in the native stream, and exactly the second text stays [V32]", async () => {
-  let confirmRead = (): void => undefined;
+  let fail = (): void => undefined;
   const isRead = new Promise<void>((resolve) => {
-    confirmRead = resolve;
+    fail = resolve;
   });
   let requests = 0;
   const model: Model = {
@@ -40,7 +40,7 @@ test("text of a failed model request is retracted in the native stream, and exac
   const stream = await open("/threads/t/runs", { body, headers: { accept: "text/event-stream" } });
   const texts = new Map<string, string>();
   applyFrames(texts, await stream.readUntil(({ data }) => JSON.stringify(data).includes("ten ")));
-  confirmRead();
+  fail();
   const frames = await stream.readUntil(({ event }) => event === "run.completed");
   expect(frames.map(({ event }) => event)).toContain("message.retracted");
   applyFrames(texts, frames);
