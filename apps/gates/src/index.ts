@@ -11,6 +11,7 @@
  * npm run gates -- calls [--count 100000] [--from 0]
  * npm run gates -- aborts [--count 10000] [--from 0]
  * npm run gates -- lines [--count 100000] [--from 0]
+ * npm run gates -- requests [--count 20000] [--from 0]   generated requests to each protocol of the server
  * npm run gates -- rows [--count 100000] [--from 0]
  * npm run gates -- conversations [--count 1000] [--from 0]
  * npm run gates -- machines [--seeds 20000] [--from 0] | --seed 7
@@ -29,7 +30,7 @@
  *                            package registry
  * npm run gates -- whole     the full matrices that `npm test` samples
  * npm run gates -- ci        the share of .ci/run: 2,000 simulations, 200 kills, 5,000 hostile calls, 10,000 aborts,
- *                            5,000 plugin calls with hostile lines, 5,000 threads with hostile rows, 300 conversations, 60 seeds of deliveries,
+ *                            5,000 plugin calls with hostile lines, 2,000 generated requests to each protocol of the server, 5,000 threads with hostile rows, 300 conversations, 60 seeds of deliveries,
  *                            2,000 machines (31 of them in processes that SIGKILL ends), 1,000 queued runs of eight engines, every hundredth pair
  *                            of crashes, and the full tests
  * ```
@@ -45,6 +46,7 @@ import { runLarge } from "./large/run-large.ts";
 import { runLines } from "./lines/run-lines.ts";
 import { runMachine, runMachines } from "./machines/run-machines.ts";
 import { runMutants } from "./mutants/run-mutants.ts";
+import { runRequests } from "./requests/run-requests.ts";
 import { runRows } from "./rows/run-rows.ts";
 import { runFullTests, runGateTests, runScript, runTests } from "./run-tests.ts";
 import { simulateMany, simulateOne } from "./simulate.ts";
@@ -92,6 +94,7 @@ const gates: Readonly<Record<string, () => Promise<boolean>>> = {
   calls: () => runCalls(readNumber("count") ?? 100_000, readNumber("from") ?? 0),
   aborts: () => runAborts(readNumber("count") ?? 10_000, readNumber("from") ?? 0),
   lines: () => runLines(readNumber("count") ?? 100_000, readNumber("from") ?? 0),
+  requests: () => runRequests(readNumber("count") ?? 20_000, readNumber("from") ?? 0),
   rows: () => runRows(readNumber("count") ?? 100_000, readNumber("from") ?? 0),
   conversations: () => runConversations(readNumber("count") ?? 1_000, readNumber("from") ?? 0),
   machines: () => {
@@ -115,6 +118,7 @@ const gates: Readonly<Record<string, () => Promise<boolean>>> = {
     const calls = await runCalls(5_000, 0);
     const aborts = await runAborts(10_000, 0);
     const lines = await runLines(5_000, 0);
+    const requests = await runRequests(2_000, 0);
     const rows = await runRows(5_000, 0);
     const conversations = await runConversations(300, 0);
     const machines = await runMachines(2_000, 0);
@@ -127,6 +131,7 @@ const gates: Readonly<Record<string, () => Promise<boolean>>> = {
       calls &&
       aborts &&
       lines &&
+      requests &&
       rows &&
       conversations &&
       machines &&

@@ -189,7 +189,7 @@ export { type NodeUpdate, type UpdateOptions, updateState } from "./resume/updat
 export type { EventOverflow } from "./run/events/event-queue.ts";
 export type { EventView } from "./run/events/events.ts";
 export type { InspectedActor, Inspector } from "./run/events/inspection.ts";
-export type { OpenCallArgs, OpenMessage, OpenToolCall, OpenWork } from "./run/events/open-message.ts";
+export type { OpenCallArgs, OpenMessage, OpenToolCall, OpenWork, RetriedMessage } from "./run/events/open-message.ts";
 export type { Relay, RelayFrame, RelayGap, RelaySnapshot } from "./run/events/relay.ts";
 export type { OpenInterrupt, RunEvent, RunEventBody, Transition, TransitionRecord } from "./run/events/run-event.ts";
 export type { Incompatibility } from "./run/migration/compatibility.ts";

@@ -36,6 +36,21 @@ test("a retracted message is not open, and the next answer under its id begins a
   expect(fold(say("m", "It is dry"), retracted, say("m", "It rains")).read().messages[0]?.text).toBe("It rains");
 });
 
+test("a message with failed requests has their number, with text and without, until its commit [SE6]", () => {
+  const retracted: RunEvent = { ...place, type: "message.retracted", messageId: "m", model: "x", kind: "broken_reply" };
+  const retried: RunEvent = {
+    ...{ ...place, type: "model.retried", messageId: "m", model: "x", next: "x", attempt: 3, delayMs: 0 },
+    ...{ kind: "broken_reply", error: { name: "Error", message: "no" } },
+  };
+  const failed = { id: "m", branch: "main", node: "ask", task: "0:0" };
+  expect(fold(say("m", "It is dry"), retracted).read().retried).toEqual([{ ...failed, failedRequests: 1 }]);
+  const work = fold(say("m", "It is dry"), retracted, retried, say("m", "It rains"));
+  expect(work.read().retried).toEqual([{ ...failed, failedRequests: 3 }]);
+  expect(createOpenWork(work.read()).read()).toEqual(work.read());
+  work.apply({ committed: "" });
+  expect(work.read()).not.toHaveProperty("retried");
+});
+
 test("a complete message replaces its deltas and stays open until its commit [SE6]", () => {
   const completed: RunEvent = {
     ...{ ...place, type: "message.completed" },

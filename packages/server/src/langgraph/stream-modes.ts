@@ -24,10 +24,17 @@ function isStreamMode(mode: string): mode is StreamMode {
   return known.has(mode);
 }
 
-/** Reads stream modes. Throws a problem for an unknown mode. */
+/**
+ * Reads stream modes: names, or a list of names as JSON, which older clients send in a query. Throws a problem for an
+ * unknown mode.
+ */
 export function parseStreamModes(given: readonly string[]): readonly StreamMode[] {
-  return [...new Set(given)].map((mode) => {
+  return [...new Set(given.flatMap(listNames))].map((mode) => {
     if (isStreamMode(mode)) return mode;
     throw createInputProblem("/stream_mode", `expected one of ${modes.join(", ")}, got ${JSON.stringify(mode)}`);
   });
+}
+
+function listNames(text: string): readonly string[] {
+  return text.startsWith("[") ? (text.match(/[a-z-]+/g) ?? []) : [text];
 }

@@ -29,6 +29,6 @@ export function formatTapeFile({ name, graph, events }: Tape): string {
 }
 
 /** Lists the runs of a tape, in the order of their starts. */
-export function listTapeRuns({ events }: Tape): readonly string[] {
+export function listTapeRuns({ events }: Pick<Tape, "events">): readonly string[] {
   return [...new Set(events.flatMap((event) => (event.type === "run.started" ? [event.run] : [])))];
 }

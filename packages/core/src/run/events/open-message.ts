@@ -41,8 +41,17 @@ export interface OpenToolCall extends OpenPlace {
   readonly update?: ToolOutput;
 }
 
+/** Message whose model call begins again: the text of each failed request was another one. */
+export interface RetriedMessage extends OpenPlace {
+  readonly id: string;
+  /** Failed requests for the message so far. */
+  readonly failedRequests: number;
+}
+
 /** Open messages and tool calls, each in order of their start. */
 export interface OpenWork {
   readonly messages: readonly OpenMessage[];
   readonly tools: readonly OpenToolCall[];
+  /** Messages that are not saved yet and have failed requests, with text and without. Absent for none. */
+  readonly retried?: readonly RetriedMessage[];
 }

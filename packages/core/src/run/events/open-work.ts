@@ -1,6 +1,6 @@
 /** Folds the events of a run at work into its open messages and tool calls. */
 import { getMessageText, listToolCalls } from "../../model/message.ts";
-import type { OpenMessage, OpenToolCall, OpenWork } from "./open-message.ts";
+import type { OpenMessage, OpenToolCall, OpenWork, RetriedMessage } from "./open-message.ts";
 import type { RelayFrame } from "./relay.ts";
 import type { RunEvent } from "./run-event.ts";
 
@@ -19,6 +19,7 @@ type Mutable<Value> = { -readonly [Key in keyof Value]: Value[Key] };
 type MessageDraft = Omit<Mutable<OpenMessage>, "calls"> & { calls: Mutable<OpenMessage["calls"][number]>[] };
 type ToolDraft = Omit<Mutable<OpenToolCall>, "progress"> & { progress: string[] };
 type TaskEvent = Extract<RunEvent, { readonly task: string }>;
+type RetryEvent = Extract<RunEvent, { readonly type: "message.retracted" | "model.retried" }>;
 type ToolEvent = Extract<RunEvent, { readonly type: `tool.${string}` }>;
 
 /** Creates the fold from earlier open work; default: nothing is open. */
@@ -30,17 +31,19 @@ export function createOpenWork(from: OpenWork = { messages: [], tools: [] }): Op
 class Fold implements OpenWorkFold {
   #messages: Map<string, MessageDraft> | undefined;
   #tools: Map<string, ToolDraft> | undefined;
+  #retried: Map<string, RetriedMessage> | undefined;
 
-  constructor({ messages, tools }: OpenWork) {
+  constructor({ messages, tools, retried = [] }: OpenWork) {
     if (messages.length > 0)
       this.#messages = new Map(messages.map((message) => [toKey(message, message.id), copyMessage(message)]));
     if (tools.length > 0) this.#tools = new Map(tools.map((call) => [toKey(call, call.callId), copyTool(call)]));
+    if (retried.length > 0) this.#retried = new Map(retried.map((message) => [toKey(message, message.id), message]));
   }
 
   apply({ event, committed }: Pick<RelayFrame, "event" | "committed">): void {
     if (event !== undefined && "task" in event) this.#applyEvent(event);
     if (committed === undefined) return;
-    for (const open of [this.#messages, this.#tools])
+    for (const open of [this.#messages, this.#tools, this.#retried])
       for (const [key, work] of open ?? []) if (isInNamespace(work, committed)) open?.delete(key);
   }
 
@@ -49,10 +52,10 @@ class Fold implements OpenWorkFold {
   }
 
   read(): OpenWork {
-    return {
-      messages: [...(this.#messages?.values() ?? [])].map(copyMessage),
-      tools: [...(this.#tools?.values() ?? [])].map(copyTool),
-    };
+    const messages = [...(this.#messages?.values() ?? [])].map(copyMessage);
+    const tools = [...(this.#tools?.values() ?? [])].map(copyTool);
+    const retried = [...(this.#retried?.values() ?? [])];
+    return { messages, tools, ...(retried.length === 0 ? {} : { retried }) };
   }
 
   #applyEvent(event: TaskEvent): void {
@@ -70,8 +73,14 @@ class Fold implements OpenWorkFold {
         else call.argsText += event.argsText;
         return;
       }
-      case "message.retracted":
-        this.#messages?.delete(toKey(event, event.messageId));
+      case "message.retracted": {
+        const key = toKey(event, event.messageId);
+        this.#messages?.delete(key);
+        this.#noteRetry(event, (this.#retried?.get(key)?.failedRequests ?? 0) + 1);
+        return;
+      }
+      case "model.retried":
+        this.#noteRetry(event, event.attempt);
         return;
       case "message.completed":
         completeMessage(this.#openMessage(event, event.message.id), event.message);
@@ -102,6 +111,12 @@ class Fold implements OpenWorkFold {
     const message = { id, ...getPlace(event), text: "", reasoning: "", calls: [], complete: false };
     this.#messages.set(key, message);
     return message;
+  }
+
+  #noteRetry(event: RetryEvent, failedRequests: number): void {
+    const { messageId: id } = event;
+    this.#retried ??= new Map();
+    this.#retried.set(toKey(event, id), { id, ...getPlace(event), failedRequests });
   }
 
   #openTool(event: ToolEvent): ToolDraft {

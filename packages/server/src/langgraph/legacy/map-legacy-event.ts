@@ -8,7 +8,13 @@ import { rootCheckpoint, toCheckpointId } from "../wire-checkpoint.ts";
 import { toWireSource } from "../wire-state.ts";
 import { toWireRunStatus, type WireRunStatus } from "../wire-status.ts";
 import type { LegacyEvent } from "./legacy-event.ts";
-import { type FinishedTask, type GraphMemory, getGraphMemory, type LegacyMemory } from "./legacy-memory.ts";
+import {
+  type EventPlace,
+  type FinishedTask,
+  type GraphMemory,
+  getGraphMemory,
+  type LegacyMemory,
+} from "./legacy-memory.ts";
 import {
   createMetadata,
   mapCallDelta,
@@ -217,7 +223,8 @@ function mapCommit(event: EventOf<"step.committed">, memory: LegacyMemory): read
   graph.streamedIds.clear();
   graph.firstAttempt = 1;
   return [
-    ...unstreamed,
+    ...unstreamed.filter(({ isBeforeCommit }) => isBeforeCommit === true),
+    ...unstreamed.filter(({ isBeforeCommit }) => isBeforeCommit !== true),
     ...results,
     ...(event.source === "step" ? [createUpdates(graph, event.nodes, changes)] : []),
     ...toValuesEvents(graph),
@@ -246,7 +253,7 @@ export function applyChanges(
   return Object.fromEntries([...Object.entries(before), ...values].filter(([, value]) => value !== undefined));
 }
 
-/** What a step wrote by channel: appended items, or the new value of the channel. */
+/** Returns the writes of a step by channel: appended items, or the new value of the channel. */
 function toWireChanges({ values }: GraphMemory, changes: Readonly<Record<string, Delta>>): WireObject {
   return Object.fromEntries(
     Object.entries(changes).map(([channel, delta]) => [channel, toWireValue(getWritten(delta, values?.[channel]))]),
@@ -270,23 +277,34 @@ function createUpdates(graph: GraphMemory, nodes: readonly string[], changes: Wi
   return { event: "updates", mode: "updates", namespace: graph.namespace, data };
 }
 
-/** Messages of a step that no model has streamed: results of tools, and text that comes with its commit. */
+/** Messages of a step that were not streamed to their end: results of tools, and text that comes with its commit. */
 function mapUnstreamedMessages(
-  { changes, nodes }: EventOf<"step.committed">,
+  event: EventOf<"step.committed">,
   graph: GraphMemory,
   memory: LegacyMemory,
 ): readonly LegacyEvent[] {
   const { namespace, streamedIds } = graph;
-  const written = Object.values(changes).flatMap((delta) => (delta.kind === "append" ? delta.items : []));
-  const metadata = createMetadata(memory, { ...graph, step: graph.step - 1 }, nodes[0] ?? "");
-  return written.filter(isMessage).flatMap((message): LegacyEvent[] => {
+  const node = event.nodes[0] ?? "";
+  const written = Object.values(event.changes).flatMap((delta) => (delta.kind === "append" ? delta.items : []));
+  const metadata = createMetadata(memory, { ...graph, step: graph.step - 1 }, node);
+  return written.filter(isMessage).flatMap((message): readonly LegacyEvent[] => {
     if (message.role === "user" || streamedIds.has(message.id)) return [];
+    if (message.role === "assistant")
+      return mapCompletedMessage({ ...pickPlace(event), message, node }, memory).map(markBeforeCommit);
     const wire = toWireMessage(message);
     return [
       { event: "messages", mode: "messages-tuple", namespace, data: [wire, metadata] },
       { event: "messages/complete", mode: "messages", namespace, data: [wire] },
     ];
   });
+}
+
+function markBeforeCommit(event: LegacyEvent): LegacyEvent {
+  return { ...event, isBeforeCommit: true };
+}
+
+function pickPlace({ within, withinId }: EventPlace): EventPlace {
+  return within === undefined || withinId === undefined ? {} : { within, withinId };
 }
 
 function mapTaskResults(graph: GraphMemory, changes: WireObject): readonly LegacyEvent[] {
@@ -326,6 +344,6 @@ function mapCheckpoint(
 }
 
 /** Returns the nodes that run next, without the mark of the end. */
-export function listNextNodes(next: readonly string[]): readonly string[] {
+function listNextNodes(next: readonly string[]): readonly string[] {
   return next.filter((node) => node !== END);
 }

@@ -7,15 +7,16 @@ import { buildUpdate } from "../build-input.ts";
 import { parseResume, type WireAnswers } from "../parse-resume.ts";
 import { isGiven } from "../run-request.ts";
 import { groupInterrupts, type WireInterrupt } from "../to-wire-interrupts.ts";
+import { isMessage } from "../to-wire-message.ts";
 import { type CommandCall, readParams } from "./command-call.ts";
 import { CommandError, type CommandResult } from "./command-reply.ts";
 import { hashIdentity } from "./hash-identity.ts";
 
-const responseSchema = z.object({ interrupt_id: z.string(), response: z.unknown() });
+const responseSchema = z.object({ interrupt_id: z.string(), response: z.unknown().optional() });
 
 const respondSchema = z.intersection(
   z.union([responseSchema, z.object({ responses: z.array(responseSchema).min(1).max(200) })]),
-  z.object({ update: z.unknown(), goto: z.unknown() }),
+  z.object({ update: z.unknown().optional(), goto: z.unknown().optional() }),
 );
 
 const injectSchema = z.object({
@@ -31,13 +32,30 @@ export async function respondInput(call: CommandCall): Promise<CommandResult> {
   const given = "responses" in params ? params.responses : [params];
   const state = await service.getState(thread);
   const answers = parseResponses(given, state, call);
-  if (isGiven(params.update)) {
-    const graph = await loadAssistantGraph(service, state.graph);
-    const changes = buildUpdate(graph, params.update, "/params/update");
-    await service.updateState(thread, { changes, branch: state.branch });
-  }
+  if (isGiven(params.update)) await sendUpdate(call, params.update, state);
   const { run, after } = await service.answer(thread, { answers, branch: state.branch });
   return { result: { run_id: run.id }, after };
+}
+
+/**
+ * Sends the messages of an update to the run, which reads them before its next superstep. A write to the state would end
+ * the task that waits, and with it the interrupt.
+ */
+async function sendUpdate({ service, thread }: CommandCall, update: unknown, state: StateView): Promise<void> {
+  const graph = await loadAssistantGraph(service, state.graph);
+  const { messages = [], ...others } = buildUpdate(graph, update, "/params/update");
+  const given = Array.isArray(messages) ? messages.filter(isMessage) : [];
+  if (Object.keys(others).length > 0 || given.length === 0 || given.some(({ role }) => role !== "user"))
+    throw new CommandError(
+      "not_supported",
+      "update: beside an answer a client writes messages of the user only. Use POST /threads/{thread_id}/state for others.",
+    );
+  const sent = given.map((message, index) => ({
+    ...message,
+    id: message.id === "" ? `c:${hashIdentity(thread, state.checkpoint, index, message)}` : message.id,
+  }));
+  const id = `c:${hashIdentity(thread, state.checkpoint, sent)}`;
+  await service.sendMessage(thread, { id, kind: "steer", messages: sent, branch: state.branch });
 }
 
 type Response = z.infer<typeof responseSchema>;
@@ -58,7 +76,7 @@ function checkOpen(id: string, open: readonly WireInterrupt[], { answered }: Sta
   throw new CommandError("no_such_interrupt", `The interrupt ${JSON.stringify(id)} ${reason}.`);
 }
 
-const workStatuses: ReadonlySet<RunStatus | undefined> = new Set(["queued", "running", "crashed", "waiting", "paused"]);
+const workStatuses: readonly RunStatus[] = ["queued", "running", "crashed", "waiting", "paused"];
 
 /** Sends a message of the user to the run at work, which reads it before its next superstep. */
 export async function injectInput(call: CommandCall): Promise<CommandResult> {
@@ -69,8 +87,8 @@ export async function injectInput(call: CommandCall): Promise<CommandResult> {
       "not_supported",
       "message.role: a client sends messages of the user only. Use the role user.",
     );
-  const { status } = await service.getThread(thread);
-  if (!workStatuses.has(status)) throw new CommandError("no_such_run", "The thread has no run at work. Use run.start.");
+  const { data: unfinished } = await service.listRuns(thread, { status: workStatuses, limit: 1 });
+  if (unfinished.length === 0) throw new CommandError("no_such_run", "The thread has no run at work. Use run.start.");
   const state = await service.getState(thread);
   // The same command twice is one message: its id stands for the command at this state of the thread.
   const messageId = `c:${hashIdentity(thread, state.checkpoint, id, message.content)}`;

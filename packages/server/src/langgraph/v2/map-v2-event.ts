@@ -19,15 +19,7 @@ import {
 } from "./message-frames.ts";
 import { mapOpenTools, mapTool, mapToolMessage } from "./tool-frames.ts";
 import type { V2Frame } from "./v2-frame.ts";
-import {
-  findV2Graph,
-  getV2Graph,
-  listInnerGraphs,
-  type V2Graph,
-  type V2Memory,
-  type V2Run,
-  type V2Status,
-} from "./v2-memory.ts";
+import { getV2Graph, listInnerGraphs, type V2Graph, type V2Memory, type V2Run, type V2Status } from "./v2-memory.ts";
 import { createValuesFrame } from "./values-frame.ts";
 
 type EventOf<Type extends RunEvent["type"]> = Extract<RunEvent, { readonly type: Type }>;
@@ -45,8 +37,8 @@ export function mapV2Event(event: RunEvent, memory: V2Memory): readonly V2Frame[
 
 /** First event of an inner graph: the graph has started, in a node or in a tool call. */
 function announceInner(event: RunEvent, memory: V2Memory): readonly V2Frame[] {
-  if (findV2Graph(memory, event) !== undefined) return [];
   const graph = getV2Graph(memory, event);
+  if (graph.status !== "started") return [];
   graph.status = "running";
   const callId = /^tools:(.+)$/.exec(graph.namespace.at(-1) ?? "")?.[1];
   const cause = callId === undefined ? {} : { cause: { type: "toolCall", tool_call_id: callId } };
@@ -78,7 +70,7 @@ function mapRunEvent(event: RunEvent, memory: V2Memory): readonly V2Frame[] | un
     case "run.cancelled":
       return endRun(event, memory, { event: "interrupted" });
     case "inbox.delivered":
-      return [createTransient(event, "input", "input.injected", { message_ids: event.messages.map(({ id }) => id) })];
+      return [createInjected(event)];
     default:
       return undefined;
   }
@@ -101,9 +93,10 @@ function mapStart(event: EventOf<"run.started">, memory: V2Memory): readonly V2F
 }
 
 /** Inner graphs of an earlier run are no part of the tree of the next. */
-function forgetGraphs({ graphs, progress }: V2Memory, branch: string): void {
+function forgetGraphs({ graphs, progress, toldCalls }: V2Memory, branch: string): void {
   for (const [key, graph] of graphs) if (graph.branch === branch && graph.withinId !== "") graphs.delete(key);
   progress.clear();
+  toldCalls.clear();
 }
 
 function forgetMessages({ graphs }: V2Memory, branch: string): void {
@@ -165,17 +158,20 @@ function createDurable({ at }: RunEvent, channel: "input", method: string, data:
   return { method, channel, namespace: [], at, data };
 }
 
+function createInjected(event: EventOf<"inbox.delivered">): V2Frame {
+  const data = { message_ids: event.messages.map(({ id }) => id) };
+  return createTransient(event, { channel: "input", method: "input.injected", data });
+}
+
 /** Frame of a transient event, identified by the whole event: equal events of other moments are other frames. */
 function createTransient(
   event: RunEvent,
-  channel: "input" | "custom" | "tasks",
-  method: string,
-  data: unknown,
+  frame: Pick<V2Frame, "channel" | "method" | "data">,
   graph?: V2Graph,
 ): V2Frame {
   const node = "node" in event ? { node: event.node } : {};
   const namespace = graph?.namespace ?? [];
-  return { method, channel, namespace, at: event.at, ...node, data, id: `x.${event.seq}.${hashIdentity(event)}` };
+  return { ...frame, namespace, at: event.at, ...node, id: `x.${event.seq}.${hashIdentity(event)}` };
 }
 
 /** Events about work of a graph, outermost or inner. */
@@ -210,7 +206,7 @@ function mapWorkEvent(event: RunEvent, memory: V2Memory): readonly V2Frame[] {
 }
 
 function createCustom(event: EventOf<"custom" | "node.progress">, memory: V2Memory, data: WireObject): V2Frame {
-  return createTransient(event, "custom", "custom", data, getV2Graph(memory, event));
+  return createTransient(event, { channel: "custom", method: "custom", data }, getV2Graph(memory, event));
 }
 
 function mapTask(
@@ -222,14 +218,14 @@ function mapTask(
   switch (event.type) {
     case "task.started": {
       const data = { ...task, input: toWireValue(event.input ?? null), triggers: [], interrupts: [] };
-      return [createTransient(event, "tasks", "tasks", data, graph)];
+      return [createTransient(event, { channel: "tasks", method: "tasks", data }, graph)];
     }
     case "task.completed":
       graph.completedTasks.push(task);
       return [];
     case "task.failed": {
       const data = { ...task, error: event.error.code ?? "internal", result: [], interrupts: [] };
-      return [createTransient(event, "tasks", "tasks", data, graph)];
+      return [createTransient(event, { channel: "tasks", method: "tasks", data }, graph)];
     }
   }
 }

@@ -98,13 +98,24 @@ export function mapCommittedMessage(
 
 /** What is open in the run at work: the rest of each message, and an error on those whose text is no longer true. */
 export function mapOpenMessages(event: EventOf<"snapshot">, memory: V2Memory): readonly V2Frame[] {
+  const { retried = [] } = event;
+  const voided = retried.flatMap((message) => voidRetried(findStreamed(memory, { ...message, at: event.at }), message));
   const open = new Set<V2Message>();
   const frames = event.messages.flatMap((found) => {
     const streamed = findStreamed(memory, { ...found, at: event.at });
     open.add(streamed.message);
     return continueMessage(streamed, found);
   });
-  return [...dropVanished(memory, open, event.at), ...frames];
+  return [...voided, ...dropVanished(memory, open, event.at), ...frames];
+}
+
+/** Text of requests that have failed while the reader was away is taken back. */
+function voidRetried(streamed: Streamed, { failedRequests }: { readonly failedRequests: number }): readonly V2Frame[] {
+  const { message } = streamed;
+  if (message.failures >= failedRequests) return [];
+  if (message.isStarted) return voidMessage(streamed, failedRequests);
+  message.failures = failedRequests;
+  return [];
 }
 
 function dropVanished(memory: V2Memory, open: ReadonlySet<V2Message>, at: number): readonly V2Frame[] {
@@ -123,12 +134,17 @@ function continueMessage(streamed: Streamed, found: OpenWork["messages"][number]
     { kind: "text", callId: "", tool: "", text: found.text },
     ...found.calls.map(({ callId, tool, argsText }) => ({ kind: "call", callId, tool, text: argsText }) as const),
   ];
-  const isOther = streamed.message.blocks.some((block) => {
-    const part = parts.find(({ kind, callId }) => kind === block.kind && callId === block.callId);
-    return part !== undefined && !part.text.startsWith(block.text.slice(0, block.sent));
-  });
+  const isOther = !continuesSent(streamed, parts);
   const restart = isOther ? voidMessage(streamed, streamed.message.failures + 1) : [];
   return [...restart, ...parts.flatMap((part) => growBlock(streamed, part))];
+}
+
+/** Returns true if the texts of blocks begin with what was sent of them. */
+function continuesSent({ message }: Streamed, parts: readonly BlockText[]): boolean {
+  return message.blocks.every((block) => {
+    const part = parts.find(({ kind, callId }) => kind === block.kind && callId === block.callId);
+    return part === undefined || part.text.startsWith(block.text.slice(0, block.sent));
+  });
 }
 
 type BlockPlace = Pick<V2Block, "kind" | "callId" | "tool">;
@@ -222,12 +238,17 @@ function finishBlock(streamed: Streamed, block: V2Block, content: WireObject): r
 /** Sends what was not sent of a message, and its end. */
 function finishMessage(streamed: Streamed, message: AssistantMessage): readonly V2Frame[] {
   if (streamed.message.isFinished) return [];
-  if (!streamed.message.isStarted) streamed.message.failures = countFailures(message);
   const parts = listParts(message);
-  const grown = parts.flatMap((part) => growBlock(streamed, part));
+  const failures = countFailures(message);
+  const isOther = streamed.message.failures < failures && !continuesSent(streamed, parts);
+  const voided = isOther ? voidMessage(streamed, failures) : [];
+  if (!streamed.message.isStarted) streamed.message.failures = failures;
+  // The end of a call has its arguments: what was not streamed of them is not sent twice.
   const finished = parts.flatMap((part) => {
-    const { block } = openBlock(streamed, part);
-    return block.isFinished && block.text === part.text ? [] : finishBlock(streamed, block, toContent(part, message));
+    const grown = part.kind === "call" ? [] : growBlock(streamed, part);
+    const { block, frames } = openBlock(streamed, part);
+    const isSent = block.isFinished && block.text === part.text;
+    return [...grown, ...frames, ...(isSent ? [] : finishBlock(streamed, block, toContent(part, message)))];
   });
   const start = startMessage(streamed);
   streamed.message.isFinished = true;
@@ -238,7 +259,7 @@ function finishMessage(streamed: Streamed, message: AssistantMessage): readonly 
     ...(usage === undefined ? {} : { usage: toUsageMetadata(usage) }),
     responseMetadata: toResponseMetadata(message),
   });
-  return [...grown, ...finished, ...start, ...mapFiles(streamed, message), end];
+  return [...voided, ...finished, ...start, ...mapFiles(streamed, message), end];
 }
 
 /** Number of failed requests for the message: as many as `model.retried` has told. */

@@ -1,8 +1,14 @@
 /** Frames of the past of a thread: all of them, or, of a long thread, those from its newest checkpoint on. */
 import type { SseLine } from "../../http/route.ts";
 
-/** Most frames of the past that a client receives. */
-export const maxReplayedFrames = 10_000;
+/** Limits of the past that a client receives. */
+export interface ReplayLimits {
+  readonly frames: number;
+  /** Each checkpoint is replayed with its whole state: the size grows with the square of the length of the thread. */
+  readonly bytes: number;
+}
+
+const defaultLimits: ReplayLimits = { frames: 10_000, bytes: 32 * 2 ** 20 };
 
 /** Line of the past, and what the buffer must know of it. */
 export interface ReplayedLine {
@@ -11,18 +17,21 @@ export interface ReplayedLine {
   readonly isRoot: boolean;
   /** True for the frame that shows a run as running. */
   readonly isRunning: boolean;
+  /** Approximate size of the state that the line holds; 0 for other lines. */
+  readonly bytes: number;
 }
 
 /** Collects the past of a thread in bounded memory. */
 export class ReplayBuffer {
-  readonly #max: number;
+  readonly #limits: ReplayLimits;
+  #bytes = 0;
   #all: ReplayedLine[] | undefined = [];
   /** Frames from the newest checkpoint on. */
   #tail: ReplayedLine[] = [];
   #running: ReplayedLine | undefined;
 
-  constructor(max: number = maxReplayedFrames) {
-    this.#max = max;
+  constructor(limits: Partial<ReplayLimits> = {}) {
+    this.#limits = { ...defaultLimits, ...limits };
   }
 
   /** Notes that the next lines belong to a checkpoint of the outermost graph. */
@@ -32,11 +41,13 @@ export class ReplayBuffer {
 
   push(line: ReplayedLine): void {
     if (line.isRunning) this.#running = line;
+    const { frames, bytes } = this.#limits;
+    this.#bytes += line.bytes;
     this.#all?.push(line);
-    if (this.#all !== undefined && this.#all.length > this.#max) this.#all = undefined;
+    if (this.#all !== undefined && (this.#all.length > frames || this.#bytes > bytes)) this.#all = undefined;
     this.#tail.push(line);
     // The work of inner graphs since the checkpoint may be long as well: what the checkpoint holds is enough.
-    if (this.#tail.length > this.#max) this.#tail = this.#tail.filter(({ isRoot }) => isRoot).slice(-this.#max);
+    if (this.#tail.length > frames) this.#tail = this.#tail.filter(({ isRoot }) => isRoot).slice(-frames);
   }
 
   /** Returns the lines for the client; `isAtWork` is true while a run goes on. */

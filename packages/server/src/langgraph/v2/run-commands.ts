@@ -21,7 +21,7 @@ const startSchema = z.looseObject({
 
 const forkSchema = z.looseObject({
   checkpoint_id: z.string(),
-  input: z.unknown(),
+  input: z.unknown().optional(),
   config: configSchema.nullish(),
 });
 

@@ -4,9 +4,9 @@ import type { SseLine } from "../../http/route.ts";
 import type { CallerService, StateView, ThreadFrame } from "../../service/caller-service.ts";
 import { applyChanges } from "../legacy/map-legacy-event.ts";
 import { mapV2Event } from "./map-v2-event.ts";
-import { ReplayBuffer } from "./replay-buffer.ts";
+import { ReplayBuffer, type ReplayedLine, type ReplayLimits } from "./replay-buffer.ts";
 import { isSubscribed, type Subscription } from "./subscription.ts";
-import { type FramePlace, getEventSeq, numberFrames, toSseFrame } from "./v2-frame.ts";
+import { type FramePlace, getEventSeq, type NumberedFrame, numberFrames, toSseFrame } from "./v2-frame.ts";
 import { createV2Memory, getV2Graph, type V2Graph, type V2Memory } from "./v2-memory.ts";
 
 /** A thread, and what a client wants to read of it. */
@@ -16,21 +16,19 @@ export interface ThreadEventStream {
   readonly subscription: Subscription;
   readonly hitl: boolean;
   readonly signal: AbortSignal;
-  /** Most frames of the past. Default 10,000. */
-  readonly maxReplayedFrames?: number;
+  readonly replayLimits?: Partial<ReplayLimits>;
 }
 
-/** Opens the events of a thread for a subscription: from the start, or from the durable event of `since`. */
+/**
+ * Opens the events of a thread from its start, also for a client that has read a part: the run, the state and the calls of
+ * the rest are told by the events before.
+ */
 export async function openThreadEvents({
   service,
   thread,
-  subscription,
   signal,
 }: ThreadEventStream): Promise<AsyncIterable<ThreadFrame>> {
-  const since = subscription.since ?? 0;
-  // The frames of the durable event of `since` were perhaps sent in part: that event is read again.
-  const after = Math.max(0, getEventSeq(since) - 1);
-  return await service.streamEvents(thread, { after, signal });
+  return await service.streamEvents(thread, { after: 0, signal });
 }
 
 /** Yields the frames that a client has subscribed to, until the thread is deleted or the signal fires. */
@@ -41,7 +39,7 @@ export async function* streamThreadEvents(
   const reader = new V2Reader(stream);
   const { status } = await stream.service.getThread(stream.thread);
   // A thread without runs has no past, and no snapshot that ends it.
-  let replay = status === undefined ? undefined : new ReplayBuffer(stream.maxReplayedFrames);
+  let replay = status === undefined ? undefined : new ReplayBuffer(stream.replayLimits);
   for await (const event of events) {
     if (event.type === "thread.deleted") break;
     const lines = await reader.read(event);
@@ -59,16 +57,12 @@ export async function* streamThreadEvents(
   return undefined;
 }
 
-interface ReadLine {
-  readonly line: SseLine;
-  readonly isRoot: boolean;
-  readonly isRunning: boolean;
-}
-
 /** Reads events for one client: loads states that events do not tell, maps, numbers and selects. */
 export class V2Reader {
   readonly memory: V2Memory;
   readonly #stream: ThreadEventStream;
+  /** Size of the state of each graph. */
+  readonly #bytes: WeakMap<V2Graph, number> = new WeakMap();
   readonly #place: FramePlace = { seq: 0, position: -1 };
 
   constructor(stream: ThreadEventStream) {
@@ -81,21 +75,29 @@ export class V2Reader {
     return [...this.memory.runs.values()].some(({ status }) => status === "running");
   }
 
-  async read(event: RunEvent): Promise<readonly ReadLine[]> {
+  async read(event: RunEvent): Promise<readonly ReplayedLine[]> {
     if (event.type === "events.dropped" || event.type === "events.pruned")
-      return [{ line: { comment: event.type }, isRoot: true, isRunning: false }];
+      return [{ line: { comment: event.type }, isRoot: true, isRunning: false, bytes: 0 }];
     await this.#prepareState(event);
+    const bytes = this.#addBytes(event);
     const { subscription } = this.#stream;
     return numberFrames(mapV2Event(event, this.memory), event.seq, this.#place)
-      .filter(
-        (frame) =>
-          isSubscribed(subscription, frame) && (frame.id !== undefined || frame.seq > (subscription.since ?? 0)),
-      )
+      .filter((frame) => isSubscribed(subscription, frame) && isUnread(subscription, frame))
       .map((frame) => ({
         line: toSseFrame(frame),
         isRoot: frame.namespace.length === 0,
         isRunning: frame.run !== undefined && event.type === "run.started",
+        bytes: frame.channel === "values" ? bytes : 0,
       }));
+  }
+
+  /** Returns the size of the state of a graph after a checkpoint, as the sum of its changes; 0 for other events. */
+  #addBytes(event: RunEvent): number {
+    if (event.type !== "step.committed") return 0;
+    const graph = getV2Graph(this.memory, event);
+    const bytes = (this.#bytes.get(graph) ?? 0) + event.bytes;
+    this.#bytes.set(graph, bytes);
+    return bytes;
   }
 
   /** Loads the state before a checkpoint, or at the checkpoint, where earlier events have not told it. */
@@ -128,6 +130,12 @@ export class V2Reader {
       throw error;
     }
   }
+}
+
+/** Transient frames are dropped by clients that have them: their numbers differ from stream to stream. */
+function isUnread({ since }: Subscription, { id, seq }: NumberedFrame): boolean {
+  if (since === undefined || since === null) return true;
+  return id === undefined ? seq > since : getEventSeq(seq) >= getEventSeq(since);
 }
 
 function setState(graph: V2Graph, state: StateView | undefined): void {

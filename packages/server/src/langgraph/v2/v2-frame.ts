@@ -49,7 +49,7 @@ const eventsPerSeq = 100_000;
 const positions = framesPerEvent * eventsPerSeq;
 
 /** Returns the number of a frame: `(seq * 100000 + n) * 16 + i`, with `position = n * 16 + i`. */
-export function toFrameSeq({ seq, position }: FramePlace): number {
+function toFrameSeq({ seq, position }: FramePlace): number {
   return seq * positions + position;
 }
 

@@ -2,7 +2,7 @@
 import { isMessage } from "../to-wire-message.ts";
 import { hashIdentity } from "./hash-identity.ts";
 
-/** Status of a graph in the tree of a thread. */
+/** Status of a graph in the tree of a thread. A graph has started when none of its frames was made. */
 export type V2Status = "started" | "running" | "completed" | "failed" | "interrupted";
 
 /** Block of a streamed message. */
@@ -70,11 +70,13 @@ export interface V2Memory {
   readonly graphs: Map<string, V2Graph>;
   /** Number of equal lines of progress by call. */
   readonly progress: Map<string, number>;
+  /** Ids of the frames that said that a call has started or has ended. */
+  readonly toldCalls: Set<string>;
 }
 
 /** Creates the memory for a reader. */
 export function createV2Memory({ hitl }: { readonly hitl: boolean }): V2Memory {
-  return { hitl, runs: new Map(), graphs: new Map(), progress: new Map() };
+  return { hitl, runs: new Map(), graphs: new Map(), progress: new Map(), toldCalls: new Set() };
 }
 
 /** Place of an event in a thread. */
@@ -99,11 +101,6 @@ export function getV2Graph(memory: V2Memory, { branch, within, withinId }: V2Pla
   };
   memory.graphs.set(`${branch} ${id}`, created);
   return created;
-}
-
-/** Finds the memory of a graph of an event. */
-export function findV2Graph(memory: V2Memory, { branch, withinId = "" }: V2Place): V2Graph | undefined {
-  return memory.graphs.get(`${branch} ${withinId}`);
 }
 
 /** Lists the inner graphs that a graph has called, with those that they have called. */

@@ -16,7 +16,7 @@ import { subscriptionSchema } from "./subscription.ts";
 const commandSchema = z.object({
   id: z.number().int().min(0).max(Number.MAX_SAFE_INTEGER),
   method: z.string().max(256),
-  params: z.unknown(),
+  params: z.unknown().optional(),
 });
 
 /** Commands by their method. */
