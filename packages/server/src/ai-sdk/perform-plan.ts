@@ -52,7 +52,7 @@ export async function performPlan(post: PostedPlan, plan: UiPlan): Promise<Answe
 
 /** Describes a run that has started before, with its first event. */
 export async function describeRun(service: CallerService, run: RunView, from: number): Promise<AnsweringRun> {
-  return { run, after: await service.findRunStart(run.id), from };
+  return { run, after: (await service.findRunStart(run.id)) ?? 0, from };
 }
 
 async function sendMessages(

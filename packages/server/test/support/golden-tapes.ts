@@ -2,7 +2,13 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { RunEvent } from "@statewright/core";
-import type { Tape } from "./record-tapes.ts";
+
+/** Events of a thread, over all its runs. */
+export interface Tape {
+  readonly name: string;
+  readonly graph: string;
+  readonly events: readonly RunEvent[];
+}
 
 const folder = join(import.meta.dirname, "../golden/langgraph");
 

@@ -8,6 +8,7 @@ import type { RunEvent } from "./run-event.ts";
 export interface OpenWorkFold {
   /** Applies a frame: its event, or the commit that makes open work durable. */
   apply(frame: Pick<RelayFrame, "event" | "committed">): void;
+  /** Returns true if nothing is open. */
   isEmpty(): boolean;
   /** Returns a copy that later frames do not change. */
   read(): OpenWork;
@@ -33,11 +34,11 @@ class Fold implements OpenWorkFold {
   #tools: Map<string, ToolDraft> | undefined;
   #retried: Map<string, RetriedMessage> | undefined;
 
-  constructor({ messages, tools, retried = [] }: OpenWork) {
+  constructor({ messages, tools, retried }: OpenWork) {
     if (messages.length > 0)
       this.#messages = new Map(messages.map((message) => [toKey(message, message.id), copyMessage(message)]));
     if (tools.length > 0) this.#tools = new Map(tools.map((call) => [toKey(call, call.callId), copyTool(call)]));
-    if (retried.length > 0) this.#retried = new Map(retried.map((message) => [toKey(message, message.id), message]));
+    if (retried !== undefined) this.#retried = new Map(retried.map((message) => [toKey(message, message.id), message]));
   }
 
   apply({ event, committed }: Pick<RelayFrame, "event" | "committed">): void {
@@ -48,14 +49,16 @@ class Fold implements OpenWorkFold {
   }
 
   isEmpty(): boolean {
-    return (this.#messages?.size ?? 0) === 0 && (this.#tools?.size ?? 0) === 0;
+    return [this.#messages, this.#tools, this.#retried].every((open) => (open?.size ?? 0) === 0);
   }
 
   read(): OpenWork {
-    const messages = [...(this.#messages?.values() ?? [])].map(copyMessage);
-    const tools = [...(this.#tools?.values() ?? [])].map(copyTool);
     const retried = [...(this.#retried?.values() ?? [])];
-    return { messages, tools, ...(retried.length === 0 ? {} : { retried }) };
+    return {
+      messages: [...(this.#messages?.values() ?? [])].map(copyMessage),
+      tools: [...(this.#tools?.values() ?? [])].map(copyTool),
+      ...(retried.length === 0 ? {} : { retried }),
+    };
   }
 
   #applyEvent(event: TaskEvent): void {
