@@ -11,12 +11,15 @@
  * npm run gates -- calls [--count 100000] [--from 0]
  * npm run gates -- aborts [--count 10000] [--from 0]
  * npm run gates -- lines [--count 100000] [--from 0]
+ * npm run gates -- requests [--count 20000] [--from 0]   generated requests to each protocol of the server
  * npm run gates -- rows [--count 100000] [--from 0]
  * npm run gates -- conversations [--count 1000] [--from 0]
  * npm run gates -- machines [--seeds 20000] [--from 0] | --seed 7
  * npm run gates -- deliveries [--seeds 1000] [--from 0]   an orchestrator that loses, doubles and reorders deliveries
  * npm run gates -- owner-lock   every way to touch the files of an open store; writes docs/design/owner-lock.md
  * npm run gates -- large [--count 400]   export and deletion of a thread of 400 MB, and a queue of 3,000 inputs
+ * npm run gates -- servers [--count 50]   server processes that are killed under clients of each protocol, that share a file
+ *                            behind a balancer, and that replace each other
  * npm run gates -- engines [--count 5000]   eight engines on one file, with the queued runs of 100 tenants, and a kill of each
  * npm run gates -- terminals   a worker, a watcher and a desk on one file: watched words, a cancel, a kill
  * npm run gates -- packs     the packed packages in an empty project, and all programs of the docs with them; needs the
@@ -29,13 +32,14 @@
  *                            package registry
  * npm run gates -- whole     the full matrices that `npm test` samples
  * npm run gates -- ci        the share of .ci/run: 2,000 simulations, 200 kills, 5,000 hostile calls, 10,000 aborts,
- *                            5,000 plugin calls with hostile lines, 5,000 threads with hostile rows, 300 conversations, 60 seeds of deliveries,
- *                            2,000 machines (31 of them in processes that SIGKILL ends), 1,000 queued runs of eight engines, every hundredth pair
+ *                            5,000 plugin calls with hostile lines, 2,000 generated requests to each protocol of the server, 5,000 threads with hostile rows, 300 conversations, 60 seeds of deliveries,
+ *                            2,000 machines (31 of them in processes that SIGKILL ends), 1,000 queued runs of eight engines, two kills of a server for each of its protocols, every hundredth pair
  *                            of crashes, and the full tests
  * ```
  */
 import process from "node:process";
 import { parseArgs } from "node:util";
+import { findChromium } from "./browser/open-browser.ts";
 import { runAborts, runCalls } from "./calls/run-calls.ts";
 import { runConversations } from "./conversations/run-conversations.ts";
 import { runDeliveries } from "./deliveries/run-deliveries.ts";
@@ -45,6 +49,7 @@ import { runLarge } from "./large/run-large.ts";
 import { runLines } from "./lines/run-lines.ts";
 import { runMachine, runMachines } from "./machines/run-machines.ts";
 import { runMutants } from "./mutants/run-mutants.ts";
+import { runRequests } from "./requests/run-requests.ts";
 import { runRows } from "./rows/run-rows.ts";
 import { runFullTests, runGateTests, runScript, runTests } from "./run-tests.ts";
 import { simulateMany, simulateOne } from "./simulate.ts";
@@ -92,6 +97,7 @@ const gates: Readonly<Record<string, () => Promise<boolean>>> = {
   calls: () => runCalls(readNumber("count") ?? 100_000, readNumber("from") ?? 0),
   aborts: () => runAborts(readNumber("count") ?? 10_000, readNumber("from") ?? 0),
   lines: () => runLines(readNumber("count") ?? 100_000, readNumber("from") ?? 0),
+  requests: () => runRequests(readNumber("count") ?? 20_000, readNumber("from") ?? 0),
   rows: () => runRows(readNumber("count") ?? 100_000, readNumber("from") ?? 0),
   conversations: () => runConversations(readNumber("count") ?? 1_000, readNumber("from") ?? 0),
   machines: () => {
@@ -101,9 +107,14 @@ const gates: Readonly<Record<string, () => Promise<boolean>>> = {
   deliveries: () => runDeliveries(readNumber("seeds") ?? 1_000, readNumber("from") ?? 0),
   "owner-lock": () => runScript("packages/sqlite/test/owner-lock/report.ts", ["--write"]),
   large: () => runLarge(readNumber("count") ?? 400),
+  servers: () => runServers(readNumber("count") ?? 50, readNumber("seed") ?? 1),
   engines: () => runEngines(readNumber("count") ?? 5_000),
   terminals: () => runGateTests("terminals"),
-  browser: () => runGateTests("browser"),
+  browser: async () => {
+    if (findChromium() !== undefined) return await runGateTests("browser");
+    console.log("browser: not run: no Chromium found. Install the package chromium, then npm run gates -- browser.");
+    return true;
+  },
   clients: () => runGateTests("clients"),
   packs: () => runGateTests("packs"),
   deploy: () => runGateTests("deploy"),
@@ -115,10 +126,12 @@ const gates: Readonly<Record<string, () => Promise<boolean>>> = {
     const calls = await runCalls(5_000, 0);
     const aborts = await runAborts(10_000, 0);
     const lines = await runLines(5_000, 0);
+    const requests = await runRequests(2_000, 0);
     const rows = await runRows(5_000, 0);
     const conversations = await runConversations(300, 0);
     const machines = await runMachines(2_000, 0);
     const engines = await runEngines(1_000);
+    const servers = await runServers(2, 1);
     const deliveries = await runDeliveries(60, 0);
     const pairs = await runPairs(100);
     const areSound =
@@ -127,15 +140,22 @@ const gates: Readonly<Record<string, () => Promise<boolean>>> = {
       calls &&
       aborts &&
       lines &&
+      requests &&
       rows &&
       conversations &&
       machines &&
       engines &&
+      servers &&
       deliveries &&
       pairs;
     return (await runFullTests()) && areSound;
   },
 };
+
+/** Kills a server `count` times for each of its protocols, and runs a share of the other tests. */
+function runServers(count: number, seed: number): Promise<boolean> {
+  return runGateTests("servers", { STATEWRIGHT_SERVER_KILLS: String(count), STATEWRIGHT_SERVER_SEED: String(seed) });
+}
 
 function runPairs(every: number): Promise<boolean> {
   return runTests("packages/statewright", ["crash-pairs"], { STATEWRIGHT_PAIRS: String(every) });

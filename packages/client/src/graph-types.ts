@@ -1,5 +1,5 @@
 /** Types of the graphs that a client calls, read from the types of the server's own graphs. */
-import type { JsonObject } from "./server-types.ts";
+import type { JsonObject, UserMessage } from "./server-types.ts";
 
 /** Graphs of a server by name: `{ support: typeof supportAgent }`, with `import type`. */
 export type GraphMap = Readonly<Record<string, unknown>>;
@@ -7,8 +7,18 @@ export type GraphMap = Readonly<Record<string, unknown>>;
 /** Types of a graph; unknown for a graph without types. */
 type TypesOf<Graph> = Graph extends { readonly types?: infer Types } ? NonNullable<Types> : unknown;
 
+/** Value on the wire: a list of messages takes messages of the user without an id, and with a text as content. */
+type OnWire<Value> = Value extends readonly (infer Item)[]
+  ? [Item] extends [{ readonly role: string; readonly content: unknown }]
+    ? readonly (Item | UserMessage)[]
+    : Value
+  : Value;
+
 /** Input of a graph. */
-export type InputOf<Graph> = TypesOf<Graph> extends { readonly input: infer Input } ? Input : JsonObject;
+export type InputOf<Graph> =
+  TypesOf<Graph> extends { readonly input: infer Input }
+    ? { readonly [Channel in keyof Input]: OnWire<Input[Channel]> }
+    : JsonObject;
 
 /** State of a graph as clients see it. */
 export type ValuesOf<Graph> = TypesOf<Graph> extends { readonly result: infer Values } ? Values : JsonObject;

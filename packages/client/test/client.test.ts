@@ -28,7 +28,8 @@ test("a client starts a run, streams its words, and reads the state that its typ
   const thread = client.thread("t1");
   let text = "";
   const types: string[] = [];
-  for await (const event of thread.stream("assistant", { input: ask("Hello", "m1") })) {
+  const input = { messages: [{ role: "user" as const, content: "Hello" }] };
+  for await (const event of thread.stream("assistant", { input })) {
     types.push(event.type);
     // The model of the test answers at once: its words arrive with the finished message.
     if (event.type === "message.completed") text = JSON.stringify(event["message"]);

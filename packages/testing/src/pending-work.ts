@@ -5,7 +5,8 @@
 import { type AsyncHook, createHook } from "node:async_hooks";
 
 /** Resource types of platform requests, jobs of `crypto`, and real timers. Resources without an end, such as a server, are excluded. */
-const resourceTypes = /^(?:FSREQ\w*|\w*REQUEST|\w*REQWRAP|\w*CONNECTWRAP|PROCESSWRAP|Timeout)$/;
+const resourceTypes =
+  /^(?:FSREQ\w*|HASHREQUEST|CIPHERREQUEST|SIGNREQUEST|\w*REQWRAP|\w*CONNECTWRAP|PROCESSWRAP|Timeout)$/;
 
 const pendingResources = new Map<number, object>();
 

@@ -15,7 +15,7 @@ import {
 } from "statewright";
 
 /** Words of a streamed answer, each in a turn of the event loop of its own, as they arrive from a provider. */
-export async function streamWords(words: number, say: (text: string) => void): Promise<void> {
+async function streamWords(words: number, say: (text: string) => void): Promise<void> {
   for (let index = 0; index < words; index++) {
     say(`word${index % 10} `);
     await new Promise(setImmediate);

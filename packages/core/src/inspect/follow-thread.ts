@@ -5,15 +5,19 @@
  */
 import { toErrorRecord } from "../base/errors.ts";
 import type { World } from "../base/world.ts";
-import { createOpenWork } from "../run/events/open-work.ts";
+import type { Store } from "../checkpoint/store.ts";
+import { createOpenWork, type OpenWorkFold } from "../run/events/open-work.ts";
 import type { Relay, RelayFrame, RelayGap, RelaySnapshot } from "../run/events/relay.ts";
 import type { RunEvent } from "../run/events/run-event.ts";
 import type { StoredEventReader } from "../run/session/stored-events.ts";
+import { watchThreadChanges } from "./thread-changes.ts";
 
 /** Signal that ends a follower; an `AbortSignal` is one. */
 export interface StopSignal {
   readonly aborted: boolean;
+  /** Calls the listener when the signal fires. */
   addEventListener(type: "abort", listener: () => void, options?: { readonly once?: boolean }): void;
+  /** Removes a listener. */
   removeEventListener(type: "abort", listener: () => void): void;
 }
 
@@ -26,10 +30,9 @@ interface FollowOptions {
   readonly signal: StopSignal;
   /** Poll interval in milliseconds. Undefined for a follower that polls after hints only. */
   readonly everyMs: number | undefined;
-  /** Calls its argument when the thread may have changed, until the returned function is called. */
-  readonly watch?: ((onChange: () => void) => (() => void) | undefined) | undefined;
-  /** Returns true if the thread is still the thread that the follower began with. */
-  readonly exists: () => Promise<boolean>;
+  readonly store: Store;
+  /** Time of creation of the thread: a thread that was deleted and made again is another one. */
+  readonly createdAt: number;
   readonly world: World;
 }
 
@@ -63,7 +66,8 @@ class Follower {
   #wake: (() => void) | undefined;
   /** Publisher that the follower reads, after its newest applied frame; undefined without a publisher. */
   #position: Position | undefined;
-  #open = createOpenWork();
+  /** Undefined while nothing is open. */
+  #open: OpenWorkFold | undefined;
   /** True when the next yielded event must be a snapshot. */
   #owesSnapshot: boolean;
   #needsSync = true;
@@ -81,9 +85,10 @@ class Follower {
   }
 
   async *follow(): Events {
-    const { relay, thread, watch, signal } = this.#options;
+    const { relay, thread, store, world, everyMs, signal } = this.#options;
     const unsubscribe = relay?.subscribe(thread, (received) => this.#push(received));
-    const unwatch = watch?.(() => this.#noteHint());
+    const unwatch =
+      everyMs === undefined ? watchThreadChanges(store, { thread, world }, () => this.#noteHint()) : undefined;
     const wake = (): void => this.#wake?.();
     signal.addEventListener("abort", wake, { once: true });
     try {
@@ -127,7 +132,7 @@ class Follower {
     } else if (snapshot.source !== before?.source || snapshot.index > before.index) {
       const { open, ...position } = snapshot;
       this.#position = position;
-      this.#open = createOpenWork(open);
+      this.#open = open.messages.length + open.tools.length === 0 ? undefined : createOpenWork(open);
       this.#owesSnapshot = true;
     }
     yield* this.#stored.readNew(this.#position?.seq);
@@ -151,7 +156,8 @@ class Follower {
   async *#receive(frame: RelayFrame): Events {
     if (!this.#advance(frame)) return undefined;
     this.#laggingPolls = 0;
-    this.#open.apply(frame);
+    if (frame.event !== undefined) this.#open ??= createOpenWork();
+    this.#open?.apply(frame);
     if (frame.ended === true) {
       this.#position = undefined;
       this.#dropOpenWork();
@@ -187,9 +193,9 @@ class Follower {
 
   /** Forgets the open work of a publisher that is gone. */
   #dropOpenWork(): void {
-    if (this.#open.isEmpty()) return;
-    this.#open = createOpenWork();
-    this.#owesSnapshot = true;
+    const hadOpenWork = this.#open?.isEmpty() === false;
+    this.#open = undefined;
+    if (hadOpenWork) this.#owesSnapshot = true;
   }
 
   /** True when durable events were read that the publisher has not reported yet: its next frames belong before them. */
@@ -200,7 +206,7 @@ class Follower {
   async *#yieldSnapshot(): Events {
     if (!this.#owesSnapshot || this.#hasReadAhead()) return undefined;
     this.#owesSnapshot = false;
-    const { messages, tools } = this.#open.read();
+    const { messages = [], tools = [] } = this.#open?.read() ?? {};
     yield {
       type: "snapshot",
       run: this.#position?.run,
@@ -234,8 +240,13 @@ class Follower {
       yield* this.#synchronize();
       yield* this.#stored.readNew();
     } else this.#laggingPolls = 0;
-    if (this.#stored.getLastSeq() === before) this.#isDeleted = !(await this.#options.exists());
+    if (this.#stored.getLastSeq() === before) this.#isDeleted = await this.#findDeleted();
     return undefined;
+  }
+
+  async #findDeleted(): Promise<boolean> {
+    const { store, thread, createdAt } = this.#options;
+    return (await store.thread(thread))?.createdAt !== createdAt;
   }
 
   /** Time until the next poll; undefined while nothing hints at a change. */

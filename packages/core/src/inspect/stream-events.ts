@@ -18,7 +18,6 @@ import { createStoredEventReader } from "../run/session/stored-events.ts";
 import { type Codec, plainCodec } from "../state/codec.ts";
 import { followThread, type StopSignal } from "./follow-thread.ts";
 import { requireThread } from "./get-history.ts";
-import { watchThreadChanges } from "./thread-changes.ts";
 
 /** Options of `streamEvents`. */
 export interface StreamEventsOptions {
@@ -116,10 +115,8 @@ export async function openEvents(
   const stored = createStoredEventReader({ store, codec, thread, after, lastSeqs });
   if (follow === undefined) return stored.readNew();
   return followThread(stored, {
-    ...{ thread, branch, world, signal: follow },
+    ...{ store, thread, createdAt, branch, world, signal: follow },
     everyMs: everyMs ?? (store.watch === undefined ? defaultPollMs : undefined),
-    watch: everyMs === undefined ? (notify) => watchThreadChanges(store, { thread, world }, notify) : undefined,
-    exists: async () => (await store.thread(thread))?.createdAt === createdAt,
     relay: hasTransientEvents(views) ? (options.relay ?? getStoreRelay(store)) : undefined,
   });
 }

@@ -2,7 +2,7 @@
 import type { SseFrame, SseLine } from "./route.ts";
 
 /** Grammar of event names and event ids: no character that can end a line. */
-const namePattern = /^[A-Za-z0-9_.:|~-]+$/;
+const namePattern = /^[A-Za-z0-9_.:|~/-]+$/;
 
 /**
  * Characters that JSON leaves as they are, and at which some readers break lines: Python's `splitlines` does at U+0085,
@@ -57,7 +57,7 @@ function checkName(field: "id" | "event", name: string): string {
   if (namePattern.test(name)) return name;
   const shown = JSON.stringify(name.slice(0, 80));
   throw new TypeError(
-    `event stream: expected characters of A-Z a-z 0-9 _ . : | ~ - in "${field}", got ${shown}. Put other text into the data.`,
+    `event stream: expected characters of A-Z a-z 0-9 _ . : | ~ / - in "${field}", got ${shown}. Put other text into the data.`,
   );
 }
 

@@ -1,5 +1,5 @@
 /** The protocol of LangGraph servers, for its unmodified clients. */
-import { checkOptions, invalidOption, listOptionNames } from "@statewright/core/adapter";
+import { checkFlag, checkOptions, invalidOption, listOptionNames } from "@statewright/core/adapter";
 import type { Protocol } from "../http/route.ts";
 import { formatLangGraphProblem } from "./create-problem.ts";
 import type { LangGraphOptions, LangGraphSettings } from "./options.ts";
@@ -28,6 +28,7 @@ const optionNames = listOptionNames<LangGraphOptions>({ prefix: true, hitl: true
 export function langgraph(options: LangGraphOptions = {}): Protocol {
   checkOptions("langgraph", options, optionNames);
   const { prefix = "/langgraph", hitl = true, longTerm } = options;
+  checkFlag("langgraph", { hitl });
   if (!/^(\/[A-Za-z0-9_-]+)*$/.test(prefix))
     throw invalidOption({ where: "langgraph", option: "prefix", expected: "a path such as /langgraph", got: prefix });
   const settings: LangGraphSettings = { hitl, longTerm };

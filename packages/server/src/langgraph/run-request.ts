@@ -1,4 +1,4 @@
-/** Bodies of requests that start or continue a run: their schema, and what this server refuses of them. */
+/** Bodies of requests for a run: schema, refusals, and conversion of options. */
 import type { Json, JsonObject } from "@statewright/core";
 import * as z from "zod";
 import { createInputProblem, createRefusal } from "./create-problem.ts";
@@ -8,12 +8,14 @@ import { parseStreamModes, type StreamMode } from "./stream-modes.ts";
 export interface CheckpointReference {
   readonly checkpoint_id?: string | null | undefined;
   readonly checkpoint_ns?: string | null | undefined;
+  readonly thread_id?: string | null | undefined;
 }
 
 /** Schema of a reference to a checkpoint. */
 export const checkpointSchema: z.ZodType<CheckpointReference> = z.object({
   checkpoint_id: z.string().nullish(),
   checkpoint_ns: z.string().nullish(),
+  thread_id: z.string().nullish(),
 });
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -22,6 +24,7 @@ type NodeNames = "*" | readonly string[];
 /** Body of a request for a run. Clients send null for options that they leave out. */
 export interface RunBody {
   readonly assistant_id: string;
+  readonly thread_id?: string | null | undefined;
   readonly input?: unknown;
   readonly command?:
     | { readonly update?: unknown; readonly resume?: unknown; readonly goto?: unknown }
@@ -53,8 +56,11 @@ const nodeNames = z.union([z.literal("*"), z.array(z.string())]).nullish();
 /** Schema of a request for a run. Unknown keys are dropped. */
 export const runBodySchema: z.ZodType<RunBody> = z.object({
   assistant_id: z.string(),
+  thread_id: z.string().nullish(),
   input: z.unknown().optional(),
-  command: z.object({ update: z.unknown().optional(), resume: z.unknown(), goto: z.unknown().optional() }).nullish(),
+  command: z
+    .object({ update: z.unknown().optional(), resume: z.unknown().optional(), goto: z.unknown().optional() })
+    .nullish(),
   config: z.object({ configurable: record.nullish(), metadata: record.nullish() }).nullish(),
   context: record.nullish(),
   metadata: record.nullish(),
@@ -72,7 +78,7 @@ export const runBodySchema: z.ZodType<RunBody> = z.object({
   after_seconds: z.unknown().optional(),
 });
 
-/** Throws the refusal of what this server would have to ignore. */
+/** Refuses options without an effect on this server: an ignored webhook would be a lie. */
 export function refuseUnsupported(body: RunBody): void {
   if (isGiven(body.webhook))
     throw createRefusal("webhook: this server calls no webhooks. Use the notifications of the engine.");
@@ -82,6 +88,19 @@ export function refuseUnsupported(body: RunBody): void {
     throw createRefusal("command.goto: the edges of the graph decide which node runs next. Use command.update.");
   if (isGiven(body.checkpoint?.checkpoint_ns) && body.checkpoint?.checkpoint_ns !== "")
     throw createRefusal("checkpoint.checkpoint_ns: a run begins in the outermost graph. Use an empty checkpoint_ns.");
+}
+
+/** Throws a problem for a body that names another thread than the path. */
+export function checkThreadIds(thread: string, { thread_id: id, checkpoint, config }: RunBody): void {
+  checkThreadId(thread, "/thread_id", id);
+  checkThreadId(thread, "/checkpoint/thread_id", checkpoint?.thread_id);
+  checkThreadId(thread, "/config/configurable/thread_id", config?.configurable?.["thread_id"]);
+}
+
+/** Throws a problem for the id of another thread than that of the path. */
+export function checkThreadId(thread: string, pointer: string, id: unknown): void {
+  if (!isGiven(id) || id === thread) return;
+  throw createInputProblem(pointer, "expected the thread of the path, or no thread_id");
 }
 
 /** Returns true for a value that a client has given: clients send null for options that they leave out. */
@@ -122,7 +141,7 @@ const ownKeys: ReadonlySet<string> = new Set([
   "run_id",
 ]);
 
-/** Returns what a client asks for as context of the run; undefined for nothing. Only `contextOf` reads it. */
+/** Returns the context that a client asks for; undefined for none. Only `contextOf` reads it. */
 export function toAskedContext({ config, context }: RunBody): Json | undefined {
   const configurable = Object.entries(config?.configurable ?? {}).filter(([key]) => !ownKeys.has(key));
   const asked = { ...Object.fromEntries(configurable), ...context };

@@ -6,6 +6,7 @@ import { type BuiltInput, buildInput, buildUpdate } from "./build-input.ts";
 import { createInputProblem } from "./create-problem.ts";
 import { parseResume } from "./parse-resume.ts";
 import {
+  checkThreadIds,
   findCheckpointId,
   isGiven,
   listStreamModes,
@@ -36,6 +37,7 @@ export interface RunRequest {
 export async function startWireRun(request: RunRequest): Promise<StartedRun> {
   const { service, thread, body } = request;
   refuseUnsupported(body);
+  checkThreadIds(thread, body);
   listStreamModes(body);
   const graph = await loadAssistantGraph(service, body.assistant_id);
   if (body.if_not_exists !== "create") await service.getThread(thread);

@@ -24,7 +24,7 @@ export async function toWireRun(run: RunView): Promise<WireObject> {
 
 const joinedModes: readonly StreamMode[] = ["values", "updates", "messages-tuple", "custom"];
 
-/** Returns what the client that started a run reads; for a run of another protocol what most clients read. */
+/** Returns the stream modes of a run's request; for a run of another protocol the modes of most clients. */
 export function getStreamSelection({ metadata }: RunView): {
   readonly modes: readonly StreamMode[];
   readonly subgraphs: boolean;

@@ -34,12 +34,12 @@ export async function toWireThread(
     status: toWireThreadStatus(status),
     config: {},
     values: state === undefined ? null : toWireValues(state.values),
-    interrupts: state === undefined ? {} : listByTask(state, hitl),
+    interrupts: state === undefined ? {} : listByTask(state, { hitl }),
   };
 }
 
 /** Interrupts of a thread by the task that raised them. */
-function listByTask({ interrupts, checkpoint, next }: StateView, hitl: boolean): WireObject {
-  const groups = groupInterrupts(interrupts, { hitl }).map(toWireInterrupt);
+function listByTask({ interrupts, checkpoint, next }: StateView, options: { readonly hitl: boolean }): WireObject {
+  const groups = groupInterrupts(interrupts, options).map(toWireInterrupt);
   return groups.length === 0 ? {} : { [`${checkpoint}:${next.at(-1) ?? ""}`]: groups };
 }

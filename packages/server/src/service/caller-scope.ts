@@ -1,4 +1,4 @@
-/** Reach of a caller through a protocol: its threads, runs and graphs, and its rights. */
+/** Reach of a caller through a protocol: threads, runs, graphs and rights. */
 import type { EngineOptions, Graph, Store, World } from "@statewright/core";
 import { getEngineOptions, systemWorld } from "@statewright/core/adapter";
 import { type Codec, plainCodec, type RunRow, type ThreadRow } from "@statewright/core/store";
@@ -79,8 +79,7 @@ export class CallerScope {
   }
 
   /**
-   * True for a row of this caller: the prefix of its id and its columns agree. A row where they differ belongs to
-   * nobody.
+   * Returns true for a row of this caller. A row whose columns differ from the prefix of its id belongs to no caller.
    */
   owns({ id, tenant, owner }: Pick<ThreadRow, "id" | "tenant" | "owner">): boolean {
     if (!id.startsWith(this.#prefix) || tenant !== this.caller.tenant) return false;

@@ -205,7 +205,7 @@ export interface CallerService {
   ): Promise<ThreadView>;
   /** Deletes a thread with all its rows. Throws `thread_busy` while a run is at work. */
   deleteThread(thread: string): Promise<void>;
-  /** Copies a thread with its whole history to a new thread of the tenant. Default of `to`: a new id. */
+  /** Copies a resting thread with its whole history to a new thread of the tenant. Default of `to`: a new id. */
   copyThread(thread: string, to?: string): Promise<ThreadView>;
   /** Removes old checkpoints of the thread; returns their number. */
   pruneThread(thread: string, keep: { readonly latest: number }): Promise<number>;
@@ -240,6 +240,11 @@ export interface CallerService {
   ): Promise<Page<RunView>>;
   /** Row of a run. Throws `unknown_run` (404) for a run of another tenant as for a missing one. */
   getRun(run: string): Promise<RunView>;
+  /**
+   * Number of the event before the first event of a run: a stream from there has the whole run. Undefined for a run that
+   * has not started, and for a start that was pruned. Throws `unknown_run`.
+   */
+  findRunStart(run: string): Promise<number | undefined>;
   /** Resolves when the run rests or has ended, or when the signal fires, with its row at that moment. */
   waitForRun(run: string, signal: AbortSignal): Promise<RunView>;
 

@@ -167,6 +167,7 @@ function createCallerService(scope: CallerScope, { cursors, tapes, locks, feed }
     sendMessage: change("sendMessage", "run.start", acts.sendMessage),
     listRuns: read(acts.listRuns),
     getRun: read(acts.getRun),
+    findRunStart: read(acts.findRunStart),
     waitForRun: read(acts.waitForRun),
     getState: read(acts.getState),
     listStates: read(acts.listStates),

@@ -117,7 +117,7 @@ export async function selectInput(scope: CallerScope, place: InputPlace, input: 
   return { ...input, ...Object.fromEntries(selected) };
 }
 
-/** Selects the new messages. A message without an id gets one, under a key always the same one. */
+/** Selects the new messages. A message without an id gets one, under a key always the same one; a text becomes a block. */
 function selectPosted(
   scope: CallerScope,
   { stored, key }: InputPlace,

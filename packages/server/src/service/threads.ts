@@ -1,5 +1,5 @@
 /** Acts on threads as rows. */
-import { isStatewrightError } from "@statewright/core";
+import { isStatewrightError, StatewrightError } from "@statewright/core";
 import { createId } from "@statewright/core/adapter";
 import {
   copyThread,
@@ -32,7 +32,7 @@ type ThreadActs =
 
 /** Creates the acts on threads of a caller. */
 export function createThreadActs(scope: CallerScope, cursors: Cursors): Pick<CallerService, ThreadActs> {
-  const { store, world, codec, caller } = scope;
+  const { store, world, codec } = scope;
   return {
     listThreads: async ({ before, limit, ...query }) => {
       await scope.ask({ action: "thread.read", graph: query.graph });
@@ -52,22 +52,7 @@ export function createThreadActs(scope: CallerScope, cursors: Cursors): Pick<Cal
       await scope.ask({ action: "thread.read", graph: query.graph });
       return await countMatching(scope, query);
     },
-    createThread: async ({ id, title, metadata, ifExists = "throw" }) => {
-      const thread = id === undefined ? createId("thread_", world.random) : checkWireId("thread", id);
-      await scope.ask({ action: "thread.write", thread, changes: true });
-      const stored = scope.toStoredId(thread);
-      const known = await store.thread(stored);
-      if (known !== undefined && !scope.isVisible(known)) throw createUnknownThreadError(thread);
-      const write = { ...omitUndefined({ title, metadata }), tenant: caller.tenant, owner: caller.id };
-      try {
-        const row = await createThread(store, { ...write, thread: stored, world });
-        return { thread: toThreadView(scope, row), isNew: true };
-      } catch (error) {
-        const existing = isStatewrightError(error, "thread_exists") ? await store.thread(stored) : undefined;
-        if (ifExists !== "keep" || existing === undefined) throw error;
-        return { thread: toThreadView(scope, existing), isNew: false };
-      }
-    },
+    createThread: (write) => createOwnThread(scope, write),
     getThread: async (thread) => {
       const { row } = await scope.requireThread(thread, { action: "thread.read" });
       return toThreadView(scope, row);
@@ -84,6 +69,7 @@ export function createThreadActs(scope: CallerScope, cursors: Cursors): Pick<Cal
     copyThread: async (thread, to = createId("thread_", world.random)) => {
       await scope.ask({ action: "thread.write", thread: to, changes: true });
       const { stored } = await scope.requireThread(thread, { action: "thread.read" });
+      await checkIsIdle(scope, thread);
       await copyThread(store, stored, scope.toStoredId(to));
       const { row } = await scope.requireThread(to, { action: "thread.read" });
       return toThreadView(scope, row);
@@ -93,6 +79,46 @@ export function createThreadActs(scope: CallerScope, cursors: Cursors): Pick<Cal
       return (await pruneThread(store, { thread: stored, keepLast: latest, world, codec })).checkpoints;
     },
   };
+}
+
+/** Throws `thread_busy` for a thread with a run at work or queued: an engine would continue the run in the copy, too. */
+async function checkIsIdle(scope: CallerScope, thread: string): Promise<void> {
+  const [run] = await scope.store.runs({
+    thread: scope.toStoredId(thread),
+    status: ["queued", "running", "crashed"],
+    limit: 1,
+  });
+  if (run === undefined) return;
+  throw new StatewrightError("thread_busy", {
+    what: `the thread "${thread}" has a run that is ${run.status}`,
+    next: "Copy the thread when the run rests or has ended",
+    place: { thread },
+    details: { run: run.id, status: run.status },
+  });
+}
+
+type NewThread = Parameters<CallerService["createThread"]>[0];
+
+/** Creates a thread. Of several calls with one id and `keep`, one creates it. */
+async function createOwnThread(
+  scope: CallerScope,
+  { id, title, metadata, ifExists = "throw" }: NewThread,
+): ReturnType<CallerService["createThread"]> {
+  const { store, world, caller } = scope;
+  const thread = id === undefined ? createId("thread_", world.random) : checkWireId("thread", id);
+  await scope.ask({ action: "thread.write", thread, changes: true });
+  const stored = scope.toStoredId(thread);
+  const known = await store.thread(stored);
+  if (known !== undefined && !scope.isVisible(known)) throw createUnknownThreadError(thread);
+  const write = { ...omitUndefined({ title, metadata }), tenant: caller.tenant, owner: caller.id };
+  try {
+    const row = await createThread(store, { ...write, thread: stored, world });
+    return { thread: toThreadView(scope, row), isNew: true };
+  } catch (error) {
+    const existing = isStatewrightError(error, "thread_exists") ? await store.thread(stored) : undefined;
+    if (ifExists !== "keep" || existing === undefined) throw error;
+    return { thread: toThreadView(scope, existing), isNew: false };
+  }
 }
 
 type ThreadFilterQuery = Omit<ThreadQuery, "before" | "limit">;

@@ -40,7 +40,8 @@ export class TapeReader implements TapeListener {
   readonly #source: TapeSource;
   /** Number after which a new tape begins. */
   readonly #start: number;
-  readonly #waiting: WaitingEvents;
+  /** Events of the tape that wait for the reader; created with the first one. */
+  #waiting: WaitingEvents | undefined;
   readonly #runEnd: RunEnd | undefined;
   /** Number up to which all durable events were read. */
   #seq: number;
@@ -58,7 +59,6 @@ export class TapeReader implements TapeListener {
     this.#start = start;
     this.#place = place;
     this.#request = request;
-    this.#waiting = new WaitingEvents(request.limits);
     this.#runEnd = request.end === undefined ? undefined : new RunEnd(place, request.end);
     this.#seq = request.after;
   }
@@ -68,9 +68,10 @@ export class TapeReader implements TapeListener {
   }
 
   receive(added: TapeEvent): void {
-    if (this.#isLive && !this.#isCut && this.#isIncluded(added.event) && !this.#waiting.push(this.#toBranch(added))) {
-      this.#isCut = true;
-      this.#waiting.clear();
+    if (this.#isLive && !this.#isCut && this.#isIncluded(added.event)) {
+      this.#waiting ??= new WaitingEvents(this.#request.limits);
+      this.#isCut = !this.#waiting.push(this.#toBranch(added));
+      if (this.#isCut) this.#waiting = undefined;
     }
     this.#wake?.();
   }
@@ -97,16 +98,15 @@ export class TapeReader implements TapeListener {
    */
   async *read(): AsyncGenerator<ThreadFrame, undefined, undefined> {
     const { signal } = this.#request;
-    const wake = (): void => this.#wake?.();
     // A stream that is never read leaves nothing behind.
     const tape = this.#source.findTape(this.#place.thread, this.#start);
-    signal.addEventListener("abort", wake, { once: true });
+    signal.addEventListener("abort", this, { once: true });
     tape.join(this);
     // One generator: each further one would cost every silent stream about half a kilobyte.
     try {
       while (!signal.aborted) {
         if (this.#isCut) throw new SlowReaderError();
-        const event = this.#waiting.shift();
+        const event = this.#waiting?.shift();
         if (event !== undefined) {
           this.#pass(event);
           if (yield* this.#yieldEvent(event)) return undefined;
@@ -124,7 +124,7 @@ export class TapeReader implements TapeListener {
       }
       return undefined;
     } finally {
-      signal.removeEventListener("abort", wake);
+      signal.removeEventListener("abort", this);
       tape.leave(this);
     }
   }
@@ -195,7 +195,7 @@ export class TapeReader implements TapeListener {
     this.#mayHaveEnded = false;
     if (!(await this.#runEnd.isReached(this.#seq))) return false;
     this.#mayHaveEnded = true;
-    return this.#waiting.size === 0;
+    return !this.#hasWaiting();
   }
 
   #isIncluded(event: RunEvent): boolean {
@@ -211,20 +211,26 @@ export class TapeReader implements TapeListener {
     return { event: selectBranch(event, branch), bytes: undefined };
   }
 
+  #hasWaiting(): boolean {
+    return this.#waiting !== undefined && this.#waiting.size > 0;
+  }
+
+  /** Called by the signal of the request. */
+  handleEvent(): void {
+    this.#wake?.();
+  }
+
   /** Resolves at the next event of the tape, its end, or the abort of the reader. */
   #wait(tape: ThreadTape): Promise<void> {
     if (this.#isPending(tape) || this.#request.signal.aborted) return Promise.resolve();
     return new Promise((resolve) => {
-      this.#wake = () => {
-        this.#wake = undefined;
-        resolve();
-      };
+      this.#wake = resolve;
     });
   }
 
   /** Returns true if the reader has something to do without a further event of the tape. */
   #isPending(tape: ThreadTape): boolean {
-    if (this.#waiting.size > 0 || this.#end !== undefined || this.#isCut) return true;
+    if (this.#hasWaiting() || this.#end !== undefined || this.#isCut) return true;
     if (!this.#isLive) return tape.isLive && tape.seq > this.#seq;
     return (this.#runEnd !== undefined && this.#mayHaveEnded) || (this.#isDraining && !tape.isAtWork);
   }

@@ -1,6 +1,14 @@
 /** Tape of a thread: follows the thread once, and gives its events to all readers. */
 import { isStatewrightError, type Relay, type RunEvent, type Store, type World } from "@statewright/core";
-import { createOpenWork, isDurable, openEvents, type StopSignal, watchThreadChanges } from "@statewright/core/adapter";
+import {
+  createOpenWork,
+  isDurable,
+  type OpenWork,
+  type OpenWorkFold,
+  openEvents,
+  type StopSignal,
+  watchThreadChanges,
+} from "@statewright/core/adapter";
 import type { Codec } from "@statewright/core/store";
 import { isRest } from "./run-end.ts";
 import { type Snapshot, selectBranch } from "./select-branch.ts";
@@ -14,6 +22,8 @@ export interface TapeParts {
   readonly world: World;
   readonly codec?: Codec | undefined;
 }
+
+const nothingOpen: OpenWork = { messages: [], tools: [] };
 
 /** Why a tape ends while it has readers. */
 export type TapeEnd = { readonly kind: "deleted" } | { readonly kind: "failed"; readonly error: unknown };
@@ -66,7 +76,8 @@ export class ThreadTape {
   /** List, not a set: most threads have a single reader. Replaced at each change. */
   #readers: readonly TapeListener[] = [];
   readonly #stop = new TapeStop();
-  #open = createOpenWork();
+  /** Undefined while nothing is open. */
+  #open: OpenWorkFold | undefined;
   /** Run at work within reach, and its branch. */
   #atWork: { readonly run: string; readonly branch: string } | undefined;
   #seq: number;
@@ -123,7 +134,7 @@ export class ThreadTape {
 
   /** Creates the event with everything that is open after the newest event of the tape. */
   createSnapshot(branch: string | undefined): Snapshot {
-    const snapshot = { type: "snapshot", run: this.#atWork?.run, ...this.#open.read() } as const;
+    const snapshot = { type: "snapshot", run: this.#atWork?.run, ...(this.#open?.read() ?? nothingOpen) } as const;
     const place = { seq: this.#seq, at: this.#parts.world.clock.now(), branch: this.#atWork?.branch ?? "main" };
     return selectBranch({ ...snapshot, ...place }, branch);
   }
@@ -164,14 +175,18 @@ export class ThreadTape {
 
   #apply(event: RunEvent): void {
     if (event.type === "snapshot") {
-      this.#open = createOpenWork(event);
+      this.#open = event.messages.length + event.tools.length === 0 ? undefined : createOpenWork(event);
       this.#atWork = event.run === undefined ? undefined : { run: event.run, branch: event.branch };
       this.#isLive = true;
       return;
     }
     if (isDurable(event) || event.type === "events.pruned") this.#seq = Math.max(this.#seq, event.seq);
-    if (event.type === "step.committed") this.#open.apply({ committed: event.withinId ?? "" });
-    else this.#open.apply({ event });
+    if (event.type === "step.committed") this.#open?.apply({ committed: event.withinId ?? "" });
+    else if ("task" in event) {
+      this.#open ??= createOpenWork();
+      this.#open.apply({ event });
+    }
+    if (this.#open?.isEmpty() === true) this.#open = undefined;
     if (event.within !== undefined) return;
     if (event.type === "run.started") this.#atWork = { run: event.run, branch: event.branch };
     else if (isRest(event)) this.#atWork = undefined;

@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { getGoldenFile, listTapeRuns, readTape } from "../support/golden-tapes.ts";
 import { createTapeMemory, formatTape, mapTape, type NumberedEvent, selectRun } from "../support/map-tape.ts";
-import { tapeNames } from "../support/record-tapes.ts";
+import { tapeNames } from "../support/tape-graphs.ts";
 
 function mapRun(name: string): readonly NumberedEvent[] {
   const [first = ""] = listTapeRuns(readTape(name));
@@ -28,7 +28,7 @@ describe("golden files", () => {
   test.each(tapeNames)("the tape %s gives the wire events of its golden file [V4, V143]", (name) => {
     const tape = readTape(name);
     const lines = listTapeRuns(tape).map((run) =>
-      formatTape(mapTape(selectRun(tape.events, run), createTapeMemory(run))),
+      formatTape(mapTape(selectRun(tape.events, run), createTapeMemory(run, tape.graph))),
     );
     expect(lines.join("")).toBe(readFileSync(getGoldenFile(name), "utf8"));
   });

@@ -3,7 +3,7 @@ import type { RunEvent } from "@statewright/core";
 import { isDurable } from "@statewright/core/adapter";
 import { describe, expect, test } from "vitest";
 import { readTape } from "../support/golden-tapes.ts";
-import { tapeNames } from "../support/record-tapes.ts";
+import { tapeNames } from "../support/tape-graphs.ts";
 import { dropEvents, formatV2Tape, mapV2Tape, readV2Golden, rejoinTape, V2TestClient } from "../support/v2-tape.ts";
 
 function mapNamed(name: string) {

@@ -158,6 +158,16 @@ describe.each(storeKinds)("in a store of kind %s", (kind) => {
     expect(await service.pruneThread("copy", { latest: 1 })).toBeGreaterThanOrEqual(0);
   });
 
+  test("a thread with a run at work is not copied: its run would work twice", async () => {
+    const { service } = createTestServices(openTestStore(kind, systemWorld()));
+    const input = { messages: [say("m1", "long")] };
+    const { run } = await service.startRun("t", { graph: "assistant", input });
+    expect(await service.copyThread("t", "copy").catch(getCode)).toBe("thread_busy");
+    expect(await service.getThread("copy").catch(getCode)).toBe("unknown_thread");
+    await service.waitForRun(run.id, never);
+    expect((await service.copyThread("t", "copy")).status).toBe("done");
+  });
+
   test("title and metadata of a thread change key by key, and a known id is refused or kept", async () => {
     const { service } = createTestServices(openTestStore(kind, systemWorld()));
     const { thread, isNew } = await service.createThread({ id: "t", title: "One", metadata: { a: 1, b: 2 } });

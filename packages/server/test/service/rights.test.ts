@@ -36,6 +36,7 @@ const acts: Readonly<Record<keyof CallerService, Act>> = {
   sendMessage: change("run.start", (service) => service.sendMessage("trip", { kind: "steer", messages: [user] })),
   listRuns: read((service) => service.listRuns("trip", {})),
   getRun: read(async (service) => service.getRun(await runOf(service))),
+  findRunStart: read(async (service) => service.findRunStart(await runOf(service))),
   waitForRun: read(async (service) => service.waitForRun(await runOf(service), never)),
   getState: read((service) => service.getState("trip")),
   listStates: read((service) => service.listStates("trip", {})),

@@ -2,7 +2,13 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { RunEvent } from "@statewright/core";
-import type { Tape } from "./record-tapes.ts";
+
+/** Events of a thread, over all its runs. */
+export interface Tape {
+  readonly name: string;
+  readonly graph: string;
+  readonly events: readonly RunEvent[];
+}
 
 const folder = join(import.meta.dirname, "../golden/langgraph");
 
@@ -29,6 +35,6 @@ export function formatTapeFile({ name, graph, events }: Tape): string {
 }
 
 /** Lists the runs of a tape, in the order of their starts. */
-export function listTapeRuns({ events }: Tape): readonly string[] {
+export function listTapeRuns({ events }: Pick<Tape, "events">): readonly string[] {
   return [...new Set(events.flatMap((event) => (event.type === "run.started" ? [event.run] : [])))];
 }

@@ -1,7 +1,7 @@
 /** Maps a tape to the lines of a legacy stream, as a client with all modes would read it. */
 import type { RunEvent } from "@statewright/core";
 import type { LegacyEvent } from "../../src/langgraph/legacy/legacy-event.ts";
-import { createLegacyMemory, type LegacyMemory } from "../../src/langgraph/legacy/legacy-memory.ts";
+import { countEvent, createLegacyMemory, type LegacyMemory } from "../../src/langgraph/legacy/legacy-memory.ts";
 import { mapLegacyEvent } from "../../src/langgraph/legacy/map-legacy-event.ts";
 
 /** Wire event with its number. */
@@ -17,13 +17,12 @@ export function createTapeMemory(run: string, graph = "assistant"): LegacyMemory
 
 /** Maps the events of a tape, numbered as on the wire. */
 export function mapTape(events: readonly RunEvent[], memory: LegacyMemory): readonly NumberedEvent[] {
-  return events.flatMap((event) => {
-    if (event.seq > memory.seq) Object.assign(memory, { seq: event.seq, n: -1 });
-    return mapLegacyEvent(event, memory).map((wire) => {
-      memory.n += 1;
+  return events.flatMap((event) =>
+    mapLegacyEvent(event, memory).map((wire) => {
+      countEvent(memory, event.seq, wire);
       return { ...wire, seq: memory.seq, n: memory.n };
-    });
-  });
+    }),
+  );
 }
 
 /** Formats wire events, one on a line: number, mode, name, data. */

@@ -8,7 +8,7 @@ import process from "node:process";
 import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
 
-const [folder, url, token, scenario] = process.argv.slice(2);
+const [folder, url, token, scenario, subject] = process.argv.slice(2);
 const installed = createRequire(join(folder, "package.json"));
 const { Client } = await import(pathToFileURL(installed.resolve("@langchain/langgraph-sdk")).href);
 const client = new Client({ apiUrl: `${url}/langgraph`, apiKey: token });
@@ -185,6 +185,111 @@ const scenarios = {
       command: { resume: { [tool.__interrupt__[0].value.toolCall.id]: { color: "red" } } },
     });
     tell("picked", picked.messages.at(-2).content);
+  },
+  /** The requests that Agent Chat UI makes, as it makes them. */
+  chatUi: async () => {
+    const info = await fetch(`${url}/langgraph/info`, {
+      headers: { "x-api-key": token, "x-auth-scheme": "langsmith" },
+    });
+    tell("info", info.status);
+    const metadata = { graph_id: assistant };
+    tell("none", (await client.threads.search({ metadata, limit: 100 })).length);
+    const { thread_id } = await client.threads.create({ metadata });
+    const settings = { streamMode: ["values"], streamSubgraphs: true, streamResumable: true };
+    const submit = (payload) => read(client.runs.stream(thread_id, assistant, { ...settings, ...payload }));
+    const first = await submit({ input: { ...human("pay 3", "a8e5c1f0-0000-4000-8000-000000000001"), context: {} } });
+    tell(
+      "asked",
+      first.values.__interrupt__.map(({ value }) => value.action_requests[0].name),
+    );
+    const resumed = await submit({ command: { resume: { decisions: [{ type: "approve" }] } } });
+    tell("approved", listTexts(resumed.values).slice(-2));
+    const hidden = {
+      type: "tool",
+      id: "do-not-render-1",
+      tool_call_id: "call_1",
+      name: "pay",
+      content: "Successfully handled tool call.",
+    };
+    const next = {
+      messages: [
+        hidden,
+        { type: "human", id: "a8e5c1f0-0000-4000-8000-000000000002", content: [{ type: "text", text: "hello" }] },
+      ],
+    };
+    const second = await submit({ input: next });
+    tell("second", listTexts(second.values).slice(-2));
+    const states = await client.threads.getHistory(thread_id, { limit: 100 });
+    const answer = second.values.messages.at(-1);
+    const firstSeen = states.findLast(({ values }) => values.messages?.some(({ id }) => id === answer.id));
+    const again = await submit({ input: null, checkpoint: firstSeen.parent_checkpoint });
+    tell("regenerated", [
+      again.values.messages.length === second.values.messages.length,
+      again.values.messages.at(-1).id !== answer.id,
+    ]);
+    const shown = (await client.threads.search({ metadata, limit: 100 })).filter(({ values }) =>
+      Array.isArray(values?.messages),
+    );
+    tell(
+      "listed",
+      shown.map(({ thread_id: id }) => id === thread_id),
+    );
+  },
+  /** A conversation of the tapes, with every event that a stream can have. */
+  tape: async () => {
+    const graph = subject === "sub-agent" ? "boss" : "assistant";
+    const { thread_id } = await client.threads.create({ threadId: "t1" });
+    const streamMode = [
+      "values",
+      "updates",
+      "messages",
+      "messages-tuple",
+      "custom",
+      "tasks",
+      "checkpoints",
+      "debug",
+      "tools",
+    ];
+    const frames = [];
+    let status;
+    let words = "";
+    const play = async (payload, onWord = () => {}) => {
+      let run;
+      const settings = { streamMode, streamSubgraphs: true, onRunCreated: (created) => (run = created.run_id) };
+      for await (const { event, data } of client.runs.stream(thread_id, graph, { ...settings, ...payload })) {
+        frames.push({ event, data });
+        if (event === "end") status = data.status;
+        if (event === "error") status = data.error;
+        if (event !== "messages" || typeof data[0].content !== "string") continue;
+        words += data[0].content;
+        await onWord(run);
+      }
+    };
+    const once = (work) => {
+      let isDone = false;
+      return async (run) => {
+        if (isDone || !/Half an answer|Never to/.test(words)) return;
+        isDone = true;
+        await work(run);
+      };
+    };
+    const input = subject === "failure" ? { note: "n" } : human("Hello", "u1");
+    const interrupt = { crash: once(() => tell("kill")), cancel: once((run) => client.runs.cancel(thread_id, run)) };
+    await play({ input }, interrupt[subject]);
+    if (subject === "waiting")
+      await play({
+        command: { resume: { decisions: [{ type: "approve" }, { type: "reject", message: "too much" }] } },
+      });
+    if (subject === "fork") {
+      const [newest] = await client.threads.getHistory(thread_id, { limit: 1 });
+      await play({ input: null, checkpoint: newest.parent_checkpoint });
+    }
+    const { values } = await client.threads.getState(thread_id);
+    tell("outcome", {
+      text: values.messages?.at(-1).content.at?.(-1).text ?? values.messages?.at(-1).content ?? values.note,
+      status,
+      frames,
+    });
   },
   /** An answer during which the server dies. Prints each word that has arrived. */
   kill: async () => {

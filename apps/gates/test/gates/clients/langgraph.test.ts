@@ -99,6 +99,26 @@ describe.each(versions)("langgraph-sdk %s", (version) => {
     expect(seen["picked"]).toContain("red");
   });
 
+  test("the requests of Agent Chat UI stream, approve, regenerate and list its threads [V55]", async () => {
+    const { url } = await startServer();
+    const seen = await runClient("langgraph-client.mjs", [await install(version), url, token, "chatUi"]);
+    expect(seen).toEqual({
+      info: 200,
+      none: 0,
+      asked: ["pay"],
+      approved: [
+        ["tool", "paid 3", "success"],
+        ["ai", "Result: paid 3"],
+      ],
+      second: [
+        ["human", "hello"],
+        ["ai", "You said: hello"],
+      ],
+      regenerated: [true, true],
+      listed: [true],
+    });
+  });
+
   test("a client whose server is killed in the middle of an answer reads the whole answer [V41, V42, V55]", async () => {
     const server = await startServer();
     server.say(20);

@@ -1,4 +1,4 @@
-/** Events of the legacy stream, and the id that says how far a client has read. */
+/** Events of the legacy stream, and their ids. */
 import type { StreamMode } from "../stream-modes.ts";
 import { type OpenMessage, restoreMessage } from "./open-message.ts";
 
@@ -11,8 +11,13 @@ export interface LegacyEvent {
   /** Namespace of an inner graph, such as `|research:0:1`; empty for the outermost graph. */
   readonly namespace: string;
   readonly data: unknown;
-  /** What was sent of the open messages after this event; absent for an event without text. */
+  /** Sent lengths of the open messages after this event; absent for an event without text. */
   readonly positions?: readonly string[];
+  /**
+   * True for text that a commit completes: it belongs behind the durable event before the commit, because how much is
+   * left to send depends on the reader.
+   */
+  readonly isBeforeCommit?: true;
   /** True for the last event of a run, in the current attempt. */
   readonly isEnd?: true;
 }
@@ -21,7 +26,7 @@ export interface LegacyEvent {
 export interface StreamPlace {
   readonly seq: number;
   readonly n: number;
-  /** What was sent of the messages that are open at this place. */
+  /** Sent lengths of the messages that are open at this place. */
   readonly messages: readonly OpenMessage[];
 }
 

@@ -1,4 +1,5 @@
-/** What the mapper of the legacy stream remembers between events. */
+/** Memory of the legacy mapper: states of graphs, open messages and running tools. */
+import type { LegacyEvent } from "./legacy-event.ts";
 import { createOpenMessage, type OpenMessage, toMessageKey, toPosition } from "./open-message.ts";
 
 /** Names of a run, for the metadata of its events. */
@@ -58,7 +59,7 @@ export function createLegacyMemory(run: LegacyRun, { hitl }: { readonly hitl: bo
   };
 }
 
-/** Restores what was sent of the messages that were open when the reader left. */
+/** Restores the sent lengths of messages from the event id of a reader. */
 export function restoreMessages({ root }: LegacyMemory, messages: readonly OpenMessage[]): void {
   for (const message of messages) root.messages.set(message.key, message);
 }
@@ -89,7 +90,7 @@ export function getGraphMemory(memory: LegacyMemory, { within, withinId }: Event
 }
 
 /** Formats the namespace of an inner graph: `|node:task` for each level. */
-export function toNamespace(within: string, withinId: string): string {
+function toNamespace(within: string, withinId: string): string {
   const ids = withinId.split("/");
   return within
     .split(".")
@@ -116,7 +117,14 @@ export function getOpenMessage(memory: LegacyMemory, graph: GraphMemory, id: str
   return created;
 }
 
-/** Lists what was sent of the messages that are open in all graphs, as parts of an event id. */
+/** Counts a wire event: `n` begins anew after each durable event. */
+export function countEvent(memory: LegacyMemory, seq: number, { isBeforeCommit }: LegacyEvent): void {
+  const isFirst = seq > memory.seq && isBeforeCommit !== true;
+  if (isFirst) memory.seq = seq;
+  memory.n = isFirst ? 0 : memory.n + 1;
+}
+
+/** Lists the sent lengths of the open messages of all graphs, as parts of an event id. */
 export function listPositions({ root, inner }: LegacyMemory): readonly string[] {
   return [root, ...inner.values()].flatMap(({ messages }) => [...messages.values()].map(toPosition));
 }

@@ -223,7 +223,8 @@ function mapCommit(event: EventOf<"step.committed">, memory: LegacyMemory): read
   graph.streamedIds.clear();
   graph.firstAttempt = 1;
   return [
-    ...unstreamed,
+    ...unstreamed.filter(({ isBeforeCommit }) => isBeforeCommit === true),
+    ...unstreamed.filter(({ isBeforeCommit }) => isBeforeCommit !== true),
     ...results,
     ...(event.source === "step" ? [createUpdates(graph, event.nodes, changes)] : []),
     ...toValuesEvents(graph),
@@ -252,7 +253,7 @@ export function applyChanges(
   return Object.fromEntries([...Object.entries(before), ...values].filter(([, value]) => value !== undefined));
 }
 
-/** What a step wrote by channel: appended items, or the new value of the channel. */
+/** Returns the writes of a step by channel: appended items, or the new value of the channel. */
 function toWireChanges({ values }: GraphMemory, changes: Readonly<Record<string, Delta>>): WireObject {
   return Object.fromEntries(
     Object.entries(changes).map(([channel, delta]) => [channel, toWireValue(getWritten(delta, values?.[channel]))]),
@@ -288,13 +289,18 @@ function mapUnstreamedMessages(
   const metadata = createMetadata(memory, { ...graph, step: graph.step - 1 }, node);
   return written.filter(isMessage).flatMap((message): readonly LegacyEvent[] => {
     if (message.role === "user" || streamedIds.has(message.id)) return [];
-    if (message.role === "assistant") return mapCompletedMessage({ ...pickPlace(event), message, node }, memory);
+    if (message.role === "assistant")
+      return mapCompletedMessage({ ...pickPlace(event), message, node }, memory).map(markBeforeCommit);
     const wire = toWireMessage(message);
     return [
       { event: "messages", mode: "messages-tuple", namespace, data: [wire, metadata] },
       { event: "messages/complete", mode: "messages", namespace, data: [wire] },
     ];
   });
+}
+
+function markBeforeCommit(event: LegacyEvent): LegacyEvent {
+  return { ...event, isBeforeCommit: true };
 }
 
 function pickPlace({ within, withinId }: EventPlace): EventPlace {
@@ -338,6 +344,6 @@ function mapCheckpoint(
 }
 
 /** Returns the nodes that run next, without the mark of the end. */
-export function listNextNodes(next: readonly string[]): readonly string[] {
+function listNextNodes(next: readonly string[]): readonly string[] {
   return next.filter((node) => node !== END);
 }

@@ -15,7 +15,7 @@ import { createOpenMessage, hashText, type OpenMessage } from "./open-message.ts
 
 type EventOf<Type extends RunEvent["type"]> = Extract<RunEvent, { readonly type: Type }>;
 
-/** A message in the stream: its memory, its graph, and its place. */
+/** Streamed message with its memory, graph, id and node. */
 interface Streamed {
   readonly memory: LegacyMemory;
   readonly graph: GraphMemory;
@@ -29,44 +29,46 @@ function findStreamed(memory: LegacyMemory, place: EventPlace, id: string, node:
   return { memory, graph, message: getOpenMessage(memory, graph, id, place.withinId), id, node };
 }
 
-/** Text or reasoning of a model. */
+/** Maps text or reasoning of a model to a chunk. */
 export function mapDelta(event: EventOf<"message.delta">, memory: LegacyMemory): readonly LegacyEvent[] {
   const streamed = findStreamed(memory, event, event.messageId, event.node);
   return event.kind === "text" ? addText(streamed, event.text) : addReasoning(streamed, event.text);
 }
 
-/** Arguments of a tool call: first a chunk with the name and no arguments, then chunks with arguments and no name. */
+/** Maps arguments of a tool call: first to a chunk with the name only, then to chunks with arguments only. */
 export function mapCallDelta(event: EventOf<"message.call_delta">, memory: LegacyMemory): readonly LegacyEvent[] {
   const streamed = findStreamed(memory, event, event.messageId, event.node);
   return addCall(streamed, { callId: event.callId, tool: event.tool, argsText: event.argsText });
 }
 
-/** Text of a failed attempt: the state again, and the next attempt under another id. */
+/** Maps the retraction of a text to the state; the next attempt has another message id. */
 export function mapRetraction(event: EventOf<"message.retracted">, memory: LegacyMemory): readonly LegacyEvent[] {
   const { graph, message } = findStreamed(memory, event, event.messageId, event.node);
   return restartMessage(graph, message);
 }
 
-/** A whole message: what was not streamed of it, and the reason of its end. */
+/** Maps a complete message to the rest of its text and calls, and to the reason of its end. */
 export function mapCompletedMessage(
   event: EventPlace & { readonly message: AssistantMessage; readonly node: string },
   memory: LegacyMemory,
 ): readonly LegacyEvent[] {
   const { message } = event;
   const streamed = findStreamed(memory, event, message.id, event.node);
+  streamed.graph.streamedIds.add(message.id);
+  if (streamed.message.isComplete) return [];
   const calls = listToolCalls(message).map(({ id, name, args }) => ({
     callId: id,
     tool: name,
     argsText: JSON.stringify(args),
   }));
-  const unsent = calls.filter(({ callId }) => !streamed.message.calls.has(callId));
+  const restart = restoreCalls(streamed.message, calls) ? [] : restartMessage(streamed.graph, streamed.message);
+  const unsent = calls.filter(({ callId }) => !((streamed.message.calls.get(callId) ?? 0) > 0));
   const events = [
+    ...restart,
     ...continueMessage(streamed, joinText(message), joinReasoning(message)),
     ...unsent.flatMap((call) => addCall(streamed, call)),
     ...endMessage(streamed, message),
   ];
-  streamed.message.isComplete = true;
-  streamed.graph.streamedIds.add(message.id);
   return events;
 }
 
@@ -80,6 +82,7 @@ function joinReasoning({ content }: AssistantMessage): string {
 
 function endMessage(streamed: Streamed, message: AssistantMessage): readonly LegacyEvent[] {
   const { graph } = streamed;
+  streamed.message.isComplete = true;
   const usage = message.usage === undefined ? {} : { usage_metadata: toUsageMetadata(message.usage) };
   const chunk = createChunk(streamed, "", { response_metadata: toResponseMetadata(message), ...usage });
   const whole = { ...toWireMessage(message), id: chunk[0]["id"] };
@@ -89,7 +92,10 @@ function endMessage(streamed: Streamed, message: AssistantMessage): readonly Leg
   ];
 }
 
-/** What is open in the run at work: the rest of each message, and the state where sent text is no longer true. */
+/**
+ * Maps the open messages of a run at work to the rest of each message. Sent text that is no longer true is taken back by
+ * the state.
+ */
 export function mapOpenMessages({ messages }: OpenWork, memory: LegacyMemory): readonly LegacyEvent[] {
   const open = new Set<OpenMessage>();
   const events = messages.flatMap((found) => {
@@ -109,7 +115,7 @@ export function mapOpenMessages({ messages }: OpenWork, memory: LegacyMemory): r
   return [...dropVanished(memory, open), ...events];
 }
 
-/** Messages that were open and are not: their text was retracted while the reader was away. */
+/** Takes back messages that are no longer open: their text was retracted while the reader was away. */
 function dropVanished(memory: LegacyMemory, open: ReadonlySet<OpenMessage>): readonly LegacyEvent[] {
   return [memory.root, ...memory.inner.values()].flatMap((graph) =>
     [...graph.messages.values()]
@@ -143,12 +149,17 @@ function continueMessage(streamed: Streamed, text: string, reasoning: string): r
 
 type CallArgs = OpenWork["messages"][number]["calls"][number];
 
-/** Names the calls of a restored message: an event id holds only the lengths of their arguments. */
-function restoreCalls(message: OpenMessage, calls: readonly CallArgs[]): void {
-  calls.slice(0, message.restoredCalls.length).forEach(({ callId }, index) => {
-    message.calls.set(callId, message.restoredCalls[index] ?? 0);
-  });
+/**
+ * Names the calls of a restored message: an event id holds only the lengths of their arguments. Returns false if a
+ * client has a part of the arguments of complete calls: the model may have written them in another form.
+ */
+function restoreCalls(message: OpenMessage, calls: readonly CallArgs[]): boolean {
+  const lengths = message.restoredCalls;
   message.restoredCalls = [];
+  calls.slice(0, lengths.length).forEach(({ callId }, index) => {
+    message.calls.set(callId, lengths[index] ?? 0);
+  });
+  return lengths.every((length, index) => length === 0 || length === calls[index]?.argsText.length);
 }
 
 function continueCall(streamed: Streamed, { callId, tool, argsText }: CallArgs): readonly LegacyEvent[] {
@@ -180,13 +191,13 @@ function addText(streamed: Streamed, text: string): readonly LegacyEvent[] {
   const content = message.reasoningLength > 0 ? [{ type: "text", text, index: 1 }] : text;
   message.text += text;
   message.sent = { length: message.sent.length + text.length, hash: hashText(text, message.sent.hash) };
-  return sendChunk(streamed, createChunk(streamed, content), isFirst);
+  return sendChunk(streamed, createChunk(streamed, content), { isFirst });
 }
 
 function addReasoning(streamed: Streamed, text: string): readonly LegacyEvent[] {
   const isFirst = !hasSent(streamed.message);
   streamed.message.reasoningLength += text.length;
-  return sendChunk(streamed, createChunk(streamed, [{ type: "reasoning", reasoning: text, index: 0 }]), isFirst);
+  return sendChunk(streamed, createChunk(streamed, [{ type: "reasoning", reasoning: text, index: 0 }]), { isFirst });
 }
 
 function addCall(streamed: Streamed, { callId, tool, argsText }: CallArgs): readonly LegacyEvent[] {
@@ -197,7 +208,7 @@ function addCall(streamed: Streamed, { callId, tool, argsText }: CallArgs): read
     message.calls.set(callId, sentLength);
     const index = [...message.calls.keys()].indexOf(callId);
     const chunk = createChunk(streamed, "", { tool_call_chunks: [{ index, ...fields, type: "tool_call_chunk" }] });
-    events.push(...sendChunk(streamed, chunk, isFirst && events.length === 0));
+    events.push(...sendChunk(streamed, chunk, { isFirst: isFirst && events.length === 0 }));
   };
   const known = message.calls.get(callId);
   if (known === undefined) send({ id: callId, name: tool, args: "" }, 0);
@@ -231,7 +242,11 @@ function toTupleEvent({ memory, graph }: Streamed, chunk: Chunk): LegacyEvent {
   return { event: "messages", mode: "messages-tuple", namespace, data: chunk, positions: listPositions(memory) };
 }
 
-function sendChunk(streamed: Streamed, chunk: Chunk, isFirst: boolean): readonly LegacyEvent[] {
+function sendChunk(
+  streamed: Streamed,
+  chunk: Chunk,
+  { isFirst }: { readonly isFirst: boolean },
+): readonly LegacyEvent[] {
   const { graph, message } = streamed;
   const { namespace } = graph;
   const id = String(chunk[0]["id"]);

@@ -1,4 +1,4 @@
-/** A message that a model streams, and what a client has received of it. */
+/** Streamed messages, with the lengths of text and arguments that a client has received. */
 
 /** Streamed message, as far as wire events have told it. */
 export interface OpenMessage {
@@ -26,7 +26,7 @@ export interface SentText {
   readonly hash: number;
 }
 
-/** Creates a message of which nothing was sent. */
+/** Creates a message without sent text. */
 export function createOpenMessage(key: string, attempt: number): OpenMessage {
   const sent = { length: 0, hash: hashText("") };
   const calls = { calls: new Map<string, number>(), restoredCalls: [] };
@@ -48,23 +48,27 @@ export function hashText(text: string, seed: number = offsetBasis): number {
   return hash;
 }
 
-/** Formats what was sent of a message, as a part of an event id. */
-export function toPosition({ key, attempt, sent, reasoningLength, calls, restoredCalls }: OpenMessage): string {
+/** Formats the sent lengths of a message as a part of an event id. A complete message ends with `~`. */
+export function toPosition(message: OpenMessage): string {
+  const { key, attempt, sent, reasoningLength, calls, restoredCalls, isComplete } = message;
   const lengths = calls.size > 0 ? [...calls.values()] : restoredCalls;
   const counts = [attempt, sent.length, sent.hash, reasoningLength].map((count) => count.toString(36));
-  return [key, ...counts, lengths.map((length) => length.toString(36)).join("_")].join("-");
+  const sentCalls = lengths.map((length) => length.toString(36)).join("_");
+  return [key, ...counts, sentCalls].join("-") + (isComplete ? "~" : "");
 }
 
+const position =
+  /^([0-9a-z]{1,7})-([0-9a-z]{1,6})-([0-9a-z]{1,8})-([0-9a-z]{1,7})-([0-9a-z]{1,8})-([0-9a-z_]{0,200})(~?)$/;
+
 /** Parses a part of an event id; undefined for another text. */
-export function restoreMessage(position: string): OpenMessage | undefined {
-  const parts = /^([0-9a-z]{1,7})-([0-9a-z]{1,6})-([0-9a-z]{1,8})-([0-9a-z]{1,7})-([0-9a-z]{1,8})-([0-9a-z_]*)$/.exec(
-    position,
-  );
+export function restoreMessage(text: string): OpenMessage | undefined {
+  const parts = position.exec(text);
   if (parts === null) return undefined;
   const [attempt = 1, length = 0, hash = 0, reasoningLength = 0] = parts.slice(2, 6).map(parseCount);
   const restoredCalls = (parts[6] ?? "").split("_").filter(Boolean).map(parseCount);
   const message = createOpenMessage(parts[1] ?? "", attempt);
-  return { ...message, sent: { length, hash }, reasoningLength, restoredCalls, isRestored: true };
+  const sent = { sent: { length, hash }, reasoningLength, restoredCalls };
+  return { ...message, ...sent, isComplete: parts[7] === "~", isRestored: true };
 }
 
 function parseCount(text: string): number {

@@ -6,6 +6,7 @@ import type { StreamMode } from "../stream-modes.ts";
 import { toWireRunStatus } from "../wire-status.ts";
 import { formatEventId, type LegacyEvent, type StreamPlace } from "./legacy-event.ts";
 import {
+  countEvent,
   createLegacyMemory,
   type GraphMemory,
   getGraphMemory,
@@ -17,7 +18,7 @@ import { applyChanges, createEnd, createError, mapLegacyEvent } from "./map-lega
 
 /** A run, and what a client wants to read of it. */
 export interface RunStream {
-  readonly service: CallerService;
+  readonly service: Pick<CallerService, "streamEvents" | "getState" | "getRun">;
   readonly run: RunView;
   readonly assistant: string;
   /** Number of the durable event before the start of the run, or of its part that is read. */
@@ -40,7 +41,7 @@ type CommitEvent = Extract<RunEvent, { readonly type: "step.committed" }>;
 export async function* streamRun(stream: RunStream): AsyncGenerator<SseLine, undefined, undefined> {
   const { service, run, place, signal } = stream;
   const memory = createMemory(stream);
-  const isOfRun = createRunFilter(run, place !== undefined);
+  const isOfRun = createRunFilter(run, { isInRun: place !== undefined });
   // The events of the durable event of the place were perhaps sent in part: that event is read again.
   const after = place === undefined ? stream.after : Math.max(stream.after, place.seq - 1);
   const events = await service.streamEvents(run.thread, { after, end: { run: run.id }, signal });
@@ -73,7 +74,10 @@ function createMemory({ run, assistant, hitl }: RunStream): LegacyMemory {
 }
 
 /** Returns a filter of the events of a run: a thread has the events of all its runs, one after another on a branch. */
-function createRunFilter({ id, branch }: RunView, isInRun: boolean): (event: RunEvent) => boolean {
+function createRunFilter(
+  { id, branch }: RunView,
+  { isInRun }: { readonly isInRun: boolean },
+): (event: RunEvent) => boolean {
   const runs = new Map<string, string>(isInRun ? [[branch, id]] : []);
   return (event) => {
     if (event.type === "snapshot") return event.run === id;
@@ -92,22 +96,28 @@ interface SelectedLine {
 /** Maps an event, numbers its wire events, and selects those that the client wants and has not read. */
 function selectEvents(stream: RunStream, memory: LegacyMemory, event: RunEvent): readonly SelectedLine[] {
   const { place } = stream;
-  if (event.seq > memory.seq) Object.assign(memory, { seq: event.seq, n: -1 });
   const before = listPositions(memory);
   const mapped = mapLegacyEvent(event, memory);
   const after = listPositions(memory);
-  let positions = event.type === "step.committed" ? after : before;
+  const isCommit = event.type === "step.committed";
+  let positions = before;
   return mapped.flatMap((wire, index) => {
-    memory.n += 1;
-    positions = index === mapped.length - 1 ? after : (wire.positions ?? positions);
-    const wasRead = place !== undefined && isDurableOf(event, place.seq) && memory.n <= place.n;
+    countEvent(memory, event.seq, wire);
+    const isAfter = index === mapped.length - 1 || (isCommit && wire.isBeforeCommit !== true);
+    positions = isAfter ? after : (wire.positions ?? positions);
+    const wasRead = place !== undefined && isRead(memory, place, event);
     if (place !== undefined && memory.seq === place.seq && !wasRead) memory.n = Math.max(memory.n, place.n + 1);
     const isLeftOut = wasRead || !isSelected(stream, wire);
     return isLeftOut ? [] : [{ line: toLine(memory, wire, positions), isEnd: wire.isEnd === true }];
   });
 }
 
-/** True for the durable event of the place: its wire events come in the same order again, unlike those of transient events. */
+/** Wire events of the durable event of the place have the same numbers again, unlike those of transient events. */
+function isRead({ seq, n }: LegacyMemory, place: StreamPlace, event: RunEvent): boolean {
+  return seq < place.seq || (isDurableOf(event, place.seq) && seq === place.seq && n <= place.n);
+}
+
+/** True for the durable event of the place, and false for a transient event after it. */
 function isDurableOf(event: RunEvent, seq: number): boolean {
   return event.seq === seq && (event.type === "step.committed" || event.type.startsWith("run."));
 }

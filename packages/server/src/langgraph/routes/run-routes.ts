@@ -1,6 +1,6 @@
 /** Routes about runs: start, stream, wait, join, cancel and list. */
 import * as z from "zod";
-import type { Route, RouteCall } from "../../http/route.ts";
+import type { Route, RouteCall, SseLine } from "../../http/route.ts";
 import type { CallerService, RunView, StartedRun } from "../../service/caller-service.ts";
 import { toAssistantId } from "../assistants.ts";
 import { createInputProblem, createRefusal } from "../create-problem.ts";
@@ -74,13 +74,15 @@ async function startStream(call: RouteCall, settings: LangGraphSettings): Promis
   return respondWithStream(call, settings, { run: started.run, after: started.after, place: undefined, ...selection });
 }
 
-/** What a client reads of a run. */
+/** Selection of a run's events for a client. */
 export interface StreamSelection {
   readonly run: RunView;
   readonly after: number;
   readonly place: StreamPlace | undefined;
   readonly modes: readonly StreamMode[];
   readonly subgraphs: boolean;
+  /** Called when the stream has ended, or its reader has left. */
+  readonly onEnd?: () => Promise<void>;
 }
 
 /**
@@ -90,23 +92,27 @@ export interface StreamSelection {
 export async function respondWithStream(
   { service, stream }: Pick<RouteCall, "service" | "stream">,
   { hitl }: LangGraphSettings,
-  { run, modes, subgraphs, ...place }: StreamSelection,
+  { run, modes, subgraphs, onEnd, ...place }: StreamSelection,
 ): Promise<Response> {
   const assistant = await toAssistantId(run.graph);
   const selected = new Set(modes);
-  return stream(
-    (signal) => streamRun({ service, run, assistant, ...place, modes: selected, subgraphs, hitl, signal }),
-    {
-      headers: {
-        "content-location": toRunPath(run),
-        location: `${toRunPath(run)}/stream?${toQuery(modes, subgraphs)}`,
-      },
-      formatFailure: ({ code, title }) => [{ event: "error", data: { error: code, message: title } }],
+  async function* readRun(signal: AbortSignal): AsyncGenerator<SseLine> {
+    try {
+      yield* streamRun({ service, run, assistant, ...place, modes: selected, subgraphs, hitl, signal });
+    } finally {
+      await onEnd?.();
+    }
+  }
+  return stream(readRun, {
+    headers: {
+      "content-location": toRunPath(run),
+      location: `${toRunPath(run)}/stream?${toQuery({ modes, subgraphs })}`,
     },
-  );
+    formatFailure: ({ code, title }) => [{ event: "error", data: { error: code, message: title } }],
+  });
 }
 
-function toQuery(modes: readonly StreamMode[], subgraphs: boolean): string {
+function toQuery({ modes, subgraphs }: Pick<StreamSelection, "modes" | "subgraphs">): string {
   const query = new URLSearchParams(modes.map((mode): [string, string] => ["stream_mode", mode]));
   if (subgraphs) query.set("stream_subgraphs", "1");
   return query.toString();
@@ -174,8 +180,9 @@ async function joinStream(call: RouteCall, settings: LangGraphSettings): Promise
   const known = getStreamSelection(run);
   const given = parseStreamModes(query.getAll("stream_mode"));
   const place = parsePlace(request.headers.get("last-event-id"));
+  const after = place === undefined ? ((await call.service.findRunStart(run.id)) ?? 0) : 0;
   return respondWithStream(call, settings, {
-    ...{ run, after: 0, place },
+    ...{ run, after, place },
     modes: given.length === 0 ? known.modes : given,
     subgraphs: given.length === 0 ? known.subgraphs : query.get("stream_subgraphs") === "1",
   });

@@ -3,9 +3,9 @@ import * as z from "zod";
 import type { Route, RouteCall } from "../../http/route.ts";
 import type { CallerService, StateView } from "../../service/caller-service.ts";
 import { buildUpdate } from "../build-input.ts";
-import { createRefusal } from "../create-problem.ts";
+import { createInputProblem, createRefusal } from "../create-problem.ts";
 import type { LangGraphSettings } from "../options.ts";
-import { checkpointSchema, isGiven } from "../run-request.ts";
+import { checkpointSchema, checkThreadId, isGiven } from "../run-request.ts";
 import { parseCheckpointId, rootCheckpoint, toWireCheckpoint } from "../wire-checkpoint.ts";
 import { createRootState, toWireState } from "../wire-state.ts";
 import { findNewestState } from "../wire-thread.ts";
@@ -76,6 +76,7 @@ async function readNamed(call: RouteCall, { hitl }: LangGraphSettings): Promise<
 async function readPosted(call: RouteCall, settings: LangGraphSettings): Promise<Response> {
   const { checkpoint } = await call.readJson(readSchema);
   const thread = getThreadId(call);
+  checkThreadId(thread, "/checkpoint/thread_id", checkpoint.thread_id);
   const nesting = toNesting(checkpoint.checkpoint_ns);
   const id = checkpoint.checkpoint_id ?? undefined;
   if (id === undefined && nesting === undefined) return readHead(call, settings);
@@ -114,6 +115,7 @@ function toNesting(namespace: string | null | undefined): string | undefined {
 async function readHistory(call: RouteCall, settings: LangGraphSettings): Promise<Response> {
   const query = call.request.method === "GET" ? readHistoryQuery(call) : await call.readJson(historySchema);
   const thread = getThreadId(call);
+  checkThreadId(thread, "/checkpoint/thread_id", query.checkpoint?.thread_id);
   const namespace = query.checkpoint?.checkpoint_ns;
   if (isGiven(namespace) && namespace !== "") return Response.json([await readInner(call, namespace ?? "", settings)]);
   const before = findBefore(thread, query.before);
@@ -133,12 +135,18 @@ async function readInner(call: RouteCall, namespace: string, { hitl }: LangGraph
 
 function readHistoryQuery({ query }: RouteCall): z.infer<typeof historySchema> {
   const limit = query.get("limit");
-  return historySchema.parse({ limit: limit === null ? undefined : Number(limit), before: query.get("before") });
+  const parsed = historySchema.safeParse({
+    limit: limit === null ? undefined : Number(limit),
+    before: query.get("before"),
+  });
+  if (parsed.success) return parsed.data;
+  throw createInputProblem("/limit", "expected a limit of 1 to 1000");
 }
 
 function findBefore(thread: string, before: z.infer<typeof historySchema>["before"]): number | undefined {
   const named =
     typeof before === "object" && before !== null && "configurable" in before ? before.configurable : before;
+  if (typeof named === "object") checkThreadId(thread, "/before/thread_id", named?.thread_id);
   const id = typeof named === "string" ? named : named?.checkpoint_id;
   return isGiven(id) ? parseCheckpointId(thread, id ?? "") : undefined;
 }
@@ -178,6 +186,7 @@ async function changeState(call: RouteCall): Promise<Response> {
   const { values, as_node: node, checkpoint, checkpoint_id: given } = await call.readJson(changeSchema);
   const thread = getThreadId(call);
   const { service } = call;
+  checkThreadId(thread, "/checkpoint/thread_id", checkpoint?.thread_id);
   const head = await service.getState(thread);
   if (isGiven(checkpoint?.checkpoint_ns) && checkpoint?.checkpoint_ns !== "")
     throw createRefusal(

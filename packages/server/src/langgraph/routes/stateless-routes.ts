@@ -19,9 +19,11 @@ export function createStatelessRoutes(settings: LangGraphSettings): readonly Rou
   ];
 }
 
+/** Run on a thread of its own, and what removes the thread when the run has ended. */
 interface StatelessRun {
   readonly body: RunBody;
   readonly started: StartedRun;
+  readonly removeThread: () => Promise<void>;
 }
 
 async function startStateless(call: RouteCall, { hitl }: LangGraphSettings): Promise<StatelessRun> {
@@ -37,17 +39,13 @@ async function startStateless(call: RouteCall, { hitl }: LangGraphSettings): Pro
     );
   const { thread } = await service.createThread({ metadata: { stateless: true } });
   const started = await startWireRun({ service, thread: thread.id, body, hitl });
-  if (!keeps) deleteAfterRun(call, started.run);
-  return { body, started };
+  return { body, started, removeThread: async () => (keeps ? undefined : removeThread(call, started.run)) };
 }
 
 /** Deletes the thread of a run when the run has ended. A run that waits for a person keeps its thread. */
-function deleteAfterRun({ service }: RouteCall, { id, thread }: RunView): void {
-  const remove = async (): Promise<void> => {
-    const { status } = await service.waitForRun(id, new AbortController().signal);
-    if (status === "done" || status === "failed" || status === "cancelled") await service.deleteThread(thread);
-  };
-  remove().catch(ignoreKeptThread);
+async function removeThread({ service }: RouteCall, { id, thread }: RunView): Promise<void> {
+  const { status } = await service.waitForRun(id, new AbortController().signal);
+  if (status === "done" || status === "failed" || status === "cancelled") await service.deleteThread(thread);
 }
 
 /** A thread that could not be deleted, as after the end of the server, stays in the list of threads. */
@@ -56,20 +54,25 @@ function ignoreKeptThread(): void {
 }
 
 async function createRun(call: RouteCall, settings: LangGraphSettings): Promise<Response> {
-  const { started } = await startStateless(call, settings);
+  const { started, removeThread } = await startStateless(call, settings);
+  removeThread().catch(ignoreKeptThread);
   return Response.json(await toWireRun(started.run), { headers: { "content-location": toRunPath(started.run) } });
 }
 
 async function startStream(call: RouteCall, settings: LangGraphSettings): Promise<Response> {
-  const { body, started } = await startStateless(call, settings);
+  const { body, started, removeThread } = await startStateless(call, settings);
   const { run, after } = started;
   if (body.on_disconnect === "cancel") cancelOnDisconnect(call, run);
-  const subgraphs = body.stream_subgraphs === true;
-  return respondWithStream(call, settings, { run, after, place: undefined, modes: listStreamModes(body), subgraphs });
+  const selection = { modes: listStreamModes(body), subgraphs: body.stream_subgraphs === true };
+  // The run goes on when its reader leaves, and its thread is removed then, too.
+  const onEnd = (): Promise<void> => removeThread().catch(ignoreKeptThread);
+  return respondWithStream(call, settings, { run, after, place: undefined, ...selection, onEnd });
 }
 
 async function startAndWait(call: RouteCall, settings: LangGraphSettings): Promise<Response> {
-  const { body, started } = await startStateless(call, settings);
+  const { body, started, removeThread } = await startStateless(call, settings);
   if (body.on_disconnect === "cancel") cancelOnDisconnect(call, started.run);
-  return respondWithOutcome(call, settings, started.run);
+  const response = await respondWithOutcome(call, settings, started.run);
+  await removeThread();
+  return response;
 }

@@ -1,6 +1,7 @@
 /** Routes about threads. */
-import type { Json, JsonObject } from "@statewright/core";
+import { isStatewrightError, type Json, type JsonObject } from "@statewright/core";
 import * as z from "zod";
+import { RequestProblem } from "../../http/problem.ts";
 import type { Route, RouteCall } from "../../http/route.ts";
 import type { ThreadQuery, ThreadView } from "../../service/caller-service.ts";
 import { resolveAssistant } from "../assistants.ts";
@@ -26,9 +27,9 @@ const querySchema = z.object({
   metadata: record.nullish(),
   values: record.nullish(),
   status: z.string().nullish(),
-  ids: z.array(z.string()).max(1_000).nullish(),
+  ids: z.array(z.string()).max(200).nullish(),
   limit: z.number().int().min(0).max(1_000).nullish(),
-  offset: z.number().int().min(0).max(100_000).nullish(),
+  offset: z.number().int().min(0).max(10_000).nullish(),
   sort_by: z.enum(["thread_id", "status", "created_at", "updated_at", "state_updated_at"]).nullish(),
   sort_order: z.enum(["asc", "desc"]).nullish(),
   select: z.array(z.string()).nullish(),
@@ -183,12 +184,30 @@ async function listThreads(call: RouteCall, query: Query, count: number): Promis
   return threads;
 }
 
+/** Returns the named threads that exist and match the query. */
 async function listNamedThreads(call: RouteCall, query: Query): Promise<readonly ThreadView[]> {
-  const all: ThreadView[] = [];
-  const wanted = new Set(query.ids);
-  const others = await listThreads(call, { ...query, ids: null }, maxListed);
-  for (const thread of others) if (wanted.has(thread.id)) all.push(thread);
-  return all;
+  const filter = await toFilter(call, query);
+  if (filter === undefined) return [];
+  const found = await Promise.all((query.ids ?? []).map((id) => findThread(call, id)));
+  return found.filter((thread): thread is ThreadView => thread !== undefined && isMatch(thread, query, filter));
+}
+
+async function findThread({ service }: RouteCall, id: string): Promise<ThreadView | undefined> {
+  try {
+    return await service.getThread(id);
+  } catch (error) {
+    if (isStatewrightError(error, "unknown_thread") || isStatewrightError(error, "invalid_id")) return undefined;
+    throw error;
+  }
+}
+
+function isMatch(
+  thread: ThreadView,
+  query: Query,
+  { graph, metadata = {} }: Pick<ThreadQuery, "graph" | "metadata">,
+): boolean {
+  const hasMetadata = Object.entries(metadata).every(([key, value]) => thread.metadata[key] === value);
+  return hasMetadata && (graph === undefined || thread.graph === graph) && hasStatus(thread, query);
 }
 
 function hasStatus({ status }: ThreadView, query: Query): boolean {
@@ -211,15 +230,12 @@ async function toFilter(call: RouteCall, query: Query): Promise<Omit<ThreadQuery
 }
 
 async function findGraph({ service }: RouteCall, name: string): Promise<string | undefined> {
-  for (const graph of await service.listGraphs()) if (graph.name === name) return name;
-  return resolveAssistant(service, name).catch((error: unknown) => {
-    if (isNotFound(error)) return undefined;
+  try {
+    return await resolveAssistant(service, name);
+  } catch (error) {
+    if (error instanceof RequestProblem && error.problem.status === 404) return undefined;
     throw error;
-  });
-}
-
-function isNotFound(error: unknown): boolean {
-  return error instanceof Error && "problem" in error;
+  }
 }
 
 type Scalars = Readonly<Record<string, string | number | boolean | null>>;

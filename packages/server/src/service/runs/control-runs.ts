@@ -10,10 +10,11 @@ import { loadPage } from "../pages.ts";
 import { createNothingToDoProblem } from "../service-problems.ts";
 import { statusTable } from "../status-table.ts";
 import { createUnknownRunError } from "../thread-ids.ts";
+import { findSeqBeforeStart } from "../thread-timeline.ts";
 import { toRunView } from "../views.ts";
 import { waitForHint } from "../wait-for-hint.ts";
 
-type ControlActs = "cancelRun" | "pauseRun" | "sendMessage" | "listRuns" | "getRun" | "waitForRun";
+type ControlActs = "cancelRun" | "pauseRun" | "sendMessage" | "listRuns" | "getRun" | "findRunStart" | "waitForRun";
 
 /** Creates the acts that stop, steer, list and await runs of a caller. */
 export function createControlActs(scope: CallerScope, cursors: Cursors): Pick<CallerService, ControlActs> {
@@ -39,6 +40,10 @@ export function createControlActs(scope: CallerScope, cursors: Cursors): Pick<Ca
       });
     },
     getRun: async (run) => toRunView(scope, (await scope.requireRun(run)).row),
+    findRunStart: async (run) => {
+      const { thread } = await scope.requireRun(run);
+      return await findSeqBeforeStart(scope, scope.toStoredId(thread), run);
+    },
     waitForRun: async (run, signal) => {
       const { thread } = await scope.requireRun(run);
       return await waitForRun(scope, { stored: scope.toStoredId(thread), run, signal });
