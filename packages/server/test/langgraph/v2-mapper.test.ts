@@ -1,5 +1,6 @@
 /** The mapper of the streaming events protocol: golden files from recorded tapes, and the rules of its frames. */
 import type { RunEvent } from "@statewright/core";
+import { isDurable } from "@statewright/core/adapter";
 import { describe, expect, test } from "vitest";
 import { readTape } from "../support/golden-tapes.ts";
 import { tapeNames } from "../support/tape-graphs.ts";
@@ -85,6 +86,18 @@ describe("v2 frames", () => {
             texts: whole,
           });
     }
+  });
+
+  test("a message of v2 whose process is out of reach ends with its commit, and each word comes once [V43]", () => {
+    const { events } = readTape("text");
+    const at = events.findLastIndex(({ type }) => type === "message.delta");
+    const last = events[at];
+    if (last === undefined) throw new Error("the tape has no text");
+    const { seq, branch } = last;
+    const lost: RunEvent = { type: "snapshot", run: undefined, messages: [], tools: [], seq, at: last.at, branch };
+    const client = new V2TestClient();
+    client.read(mapV2Tape([...events.slice(0, at), lost, ...events.slice(at).filter(isDurable)]));
+    expect(client.messages).toMatchObject([{ text: "Hello there, friend.", end: "finished" }]);
   });
 
   test("retracted text ends with an error on its v2 message and the state without it; the next text is a new start [V32]", () => {

@@ -96,17 +96,15 @@ export function mapCommittedMessage(
   return finishMessage(findStreamed(memory, { ...place, id: message.id }), message);
 }
 
-/** What is open in the run at work: the rest of each message, and an error on those whose text is no longer true. */
+/**
+ * What is open in the run at work: the rest of each message, and an error on those whose requests have failed. A message
+ * that is not open there stays: its rest comes with its commit.
+ */
 export function mapOpenMessages(event: EventOf<"snapshot">, memory: V2Memory): readonly V2Frame[] {
-  const { retried = [] } = event;
-  const voided = retried.flatMap((message) => voidRetried(findStreamed(memory, { ...message, at: event.at }), message));
-  const open = new Set<V2Message>();
-  const frames = event.messages.flatMap((found) => {
-    const streamed = findStreamed(memory, { ...found, at: event.at });
-    open.add(streamed.message);
-    return continueMessage(streamed, found);
-  });
-  return [...voided, ...dropVanished(memory, open, event.at), ...frames];
+  const { messages, retried = [], at } = event;
+  const voided = retried.flatMap((message) => voidRetried(findStreamed(memory, { ...message, at }), message));
+  const frames = messages.flatMap((found) => continueMessage(findStreamed(memory, { ...found, at }), found));
+  return [...voided, ...frames];
 }
 
 /** Text of requests that have failed while the reader was away is taken back. */
@@ -116,16 +114,6 @@ function voidRetried(streamed: Streamed, { failedRequests }: { readonly failedRe
   if (message.isStarted) return voidMessage(streamed, failedRequests);
   message.failures = failedRequests;
   return [];
-}
-
-function dropVanished(memory: V2Memory, open: ReadonlySet<V2Message>, at: number): readonly V2Frame[] {
-  return [...memory.graphs.values()].flatMap((graph) =>
-    [...graph.messages.values()].flatMap((message) => {
-      if (open.has(message) || message.isFinished || !message.isStarted) return [];
-      const key = toWorkKey(memory, graph, message.id);
-      return voidMessage({ graph, message, key, at }, message.failures + 1);
-    }),
-  );
 }
 
 function continueMessage(streamed: Streamed, found: OpenWork["messages"][number]): readonly V2Frame[] {
