@@ -569,4 +569,21 @@ export const testedMutants: readonly TestedMutant[] = [
     rule: "FX68",
     test: "packages/tools/test/protected-paths.test.ts",
   },
+  // Server and client.
+  {
+    name: "the id of a thread has no tenant",
+    rule: "V100",
+    test: "packages/server/test/access-matrix.test.ts",
+    file: "packages/server/src/service/thread-ids.ts",
+    find: 'if (scope === "tenant") return `t.${tenant}.`;',
+    replace: 'if (scope === "tenant") return `t.${tenant.length > 100}.`;',
+  },
+  {
+    name: "a client repeats a POST without a key",
+    rule: "V25",
+    test: "packages/client/test/client.test.ts",
+    file: "packages/client/src/request.ts",
+    find: 'const isRepeatable = request.isRepeatable ?? request.method !== "POST";',
+    replace: "const isRepeatable = true;",
+  },
 ];

@@ -3,7 +3,7 @@ import { isStatewrightError, type RunStatus } from "@statewright/core";
 import type { CallerService, StartedRun } from "../service/caller-service.ts";
 import { loadAssistantGraph } from "./assistants.ts";
 import { type BuiltInput, buildInput, buildUpdate } from "./build-input.ts";
-import { createInputProblem } from "./create-problem.ts";
+import { createInputProblem, createRefusal } from "./create-problem.ts";
 import { parseResume } from "./parse-resume.ts";
 import {
   checkThreadIds,
@@ -44,6 +44,10 @@ export async function startWireRun(request: RunRequest): Promise<StartedRun> {
   const built = isGiven(body.input) ? buildInput(graph, body.input) : undefined;
   const { branch, removeMessages } = await moveToCheckpoint(request, built);
   const { command } = body;
+  if (isGiven(command?.update) && isGiven(command?.resume))
+    throw createRefusal(
+      "An update closes the interrupts that the same command answers. Send two commands, the answer first.",
+    );
   if (isGiven(command?.update)) {
     const changes = buildUpdate(graph, command?.update, "/command/update");
     await service.updateState(thread, { changes, branch });
