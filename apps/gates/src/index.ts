@@ -18,6 +18,8 @@
  * npm run gates -- deliveries [--seeds 1000] [--from 0]   an orchestrator that loses, doubles and reorders deliveries
  * npm run gates -- owner-lock   every way to touch the files of an open store; writes docs/design/owner-lock.md
  * npm run gates -- large [--count 400]   export and deletion of a thread of 400 MB, and a queue of 3,000 inputs
+ * npm run gates -- servers [--count 50]   server processes that are killed under clients of each protocol, that share a file
+ *                            behind a balancer, and that replace each other
  * npm run gates -- engines [--count 5000]   eight engines on one file, with the queued runs of 100 tenants, and a kill of each
  * npm run gates -- terminals   a worker, a watcher and a desk on one file: watched words, a cancel, a kill
  * npm run gates -- packs     the packed packages in an empty project, and all programs of the docs with them; needs the
@@ -31,7 +33,7 @@
  * npm run gates -- whole     the full matrices that `npm test` samples
  * npm run gates -- ci        the share of .ci/run: 2,000 simulations, 200 kills, 5,000 hostile calls, 10,000 aborts,
  *                            5,000 plugin calls with hostile lines, 2,000 generated requests to each protocol of the server, 5,000 threads with hostile rows, 300 conversations, 60 seeds of deliveries,
- *                            2,000 machines (31 of them in processes that SIGKILL ends), 1,000 queued runs of eight engines, every hundredth pair
+ *                            2,000 machines (31 of them in processes that SIGKILL ends), 1,000 queued runs of eight engines, two kills of a server for each of its protocols, every hundredth pair
  *                            of crashes, and the full tests
  * ```
  */
@@ -104,6 +106,7 @@ const gates: Readonly<Record<string, () => Promise<boolean>>> = {
   deliveries: () => runDeliveries(readNumber("seeds") ?? 1_000, readNumber("from") ?? 0),
   "owner-lock": () => runScript("packages/sqlite/test/owner-lock/report.ts", ["--write"]),
   large: () => runLarge(readNumber("count") ?? 400),
+  servers: () => runServers(readNumber("count") ?? 50, readNumber("seed") ?? 1),
   engines: () => runEngines(readNumber("count") ?? 5_000),
   terminals: () => runGateTests("terminals"),
   browser: () => runGateTests("browser"),
@@ -123,6 +126,7 @@ const gates: Readonly<Record<string, () => Promise<boolean>>> = {
     const conversations = await runConversations(300, 0);
     const machines = await runMachines(2_000, 0);
     const engines = await runEngines(1_000);
+    const servers = await runServers(2, 1);
     const deliveries = await runDeliveries(60, 0);
     const pairs = await runPairs(100);
     const areSound =
@@ -136,11 +140,17 @@ const gates: Readonly<Record<string, () => Promise<boolean>>> = {
       conversations &&
       machines &&
       engines &&
+      servers &&
       deliveries &&
       pairs;
     return (await runFullTests()) && areSound;
   },
 };
+
+/** Kills a server `count` times for each of its protocols, and runs a share of the other tests. */
+function runServers(count: number, seed: number): Promise<boolean> {
+  return runGateTests("servers", { STATEWRIGHT_SERVER_KILLS: String(count), STATEWRIGHT_SERVER_SEED: String(seed) });
+}
 
 function runPairs(every: number): Promise<boolean> {
   return runTests("packages/statewright", ["crash-pairs"], { STATEWRIGHT_PAIRS: String(every) });

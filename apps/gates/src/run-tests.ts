@@ -75,8 +75,8 @@ export function runTests(
 }
 
 /** Runs the tests in `test/gates/<gate>`, which `npm test` does not run. Returns true if all passed. */
-export function runGateTests(gate: string): Promise<boolean> {
-  return runTests("apps/gates", [`test/gates/${gate}/`], { STATEWRIGHT_GATE: gate });
+export function runGateTests(gate: string, env: Readonly<Record<string, string>> = {}): Promise<boolean> {
+  return runTests("apps/gates", [`test/gates/${gate}/`], { STATEWRIGHT_GATE: gate, ...env });
 }
 
 /** Runs a script of the repository. Returns true if it succeeded. */

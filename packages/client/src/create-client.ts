@@ -2,8 +2,14 @@
 import type { GraphMap } from "./graph-types.ts";
 import { createRequester, type Requester } from "./request.ts";
 import { type Fetch, type Runtime, systemRuntime } from "./runtime.ts";
+import { createScheduleCalls, type ScheduleCalls } from "./schedule-calls.ts";
 import type {
+  BulkReport,
+  BulkRequest,
+  GraphDetails,
   GraphSummary,
+  Info,
+  InterruptChange,
   NewThread,
   Page,
   PageQuery,
@@ -13,6 +19,7 @@ import type {
   WaitingInterrupt,
 } from "./server-types.ts";
 import { ThreadClient } from "./thread-client.ts";
+import { readInterrupts } from "./thread-events.ts";
 
 type Headers = Readonly<Record<string, string>>;
 
@@ -33,7 +40,17 @@ export interface ClientOptions {
 }
 
 /** Client of a server. */
-export interface Client<Graphs extends GraphMap> {
+export interface Client<Graphs extends GraphMap> extends ScheduleCalls {
+  /** Version, protocols, limits and role of the server. */
+  getInfo(): Promise<Info>;
+  /** Reads a graph with its machine, diagram and JSON Schemas. */
+  getGraph(name: string): Promise<GraphDetails>;
+  /** Imports an exported thread, by default under its exported id. Needs the scope `admin`. */
+  importThread(text: string, options?: { readonly id?: string }): Promise<Thread>;
+  /** Cancels, resumes, retries or deletes all runs of the tenant that match. Needs the scope `admin`. */
+  changeRuns(request: BulkRequest): Promise<BulkReport>;
+  /** Streams the open interrupts and their changes until the signal fires; connects again after a lost connection. */
+  streamInterrupts(options?: { readonly signal?: AbortSignal }): AsyncIterable<InterruptChange>;
   /** Calls about a thread, which need not exist yet: its first run creates it. */
   thread(id: string): ThreadClient<Graphs>;
   /** Lists threads, most recently changed first. */
@@ -73,6 +90,15 @@ export function createClient<Graphs extends GraphMap = GraphMap>(options: Client
 function createCalls<Graphs extends GraphMap>(requester: Requester): Client<Graphs> {
   const { sendJson } = requester;
   return {
+    ...createScheduleCalls(requester),
+    getInfo: () => sendJson({ method: "GET", path: "/info" }),
+    getGraph: (name) => sendJson({ method: "GET", path: `/graphs/${encodeURIComponent(name)}` }),
+    importThread: (body, query = {}) => {
+      const content = { body, type: "application/x-ndjson" };
+      return sendJson({ method: "POST", path: "/threads/imports", query, content });
+    },
+    changeRuns: (body) => sendJson({ method: "POST", path: "/runs/bulk", body }),
+    streamInterrupts: ({ signal } = {}) => readInterrupts(requester, signal),
     thread: (id) => new ThreadClient<Graphs>(requester, id),
     listThreads: ({ metadata = {}, ...query } = {}) => {
       const filters = Object.entries(metadata).map(

@@ -11,7 +11,10 @@ export interface ApiRequest {
   /** Path below the API, with encoded segments. */
   readonly path: string;
   readonly query?: Readonly<Record<string, QueryValue>> | undefined;
+  /** Value that is sent as JSON. */
   readonly body?: unknown;
+  /** Body that is sent as it is. */
+  readonly content?: { readonly body: Blob | Uint8Array<ArrayBuffer> | string; readonly type: string } | undefined;
   readonly headers?: Readonly<Record<string, string>> | undefined;
   readonly signal?: AbortSignal | undefined;
   /** True for a request that the server recognises when it comes again. Default: reads, and methods that are idempotent. */
@@ -36,19 +39,24 @@ export interface RequesterOptions {
   readonly getHeaders: () => Promise<Readonly<Record<string, string>>>;
 }
 
+const jsonType = "application/json";
+
 /** Creates a requester. */
 export function createRequester({ url, runtime, attempts, getHeaders }: RequesterOptions): Requester {
   const base = `${url.replace(/\/+$/, "")}/api`;
-  const sendOnce = async ({ method, path, query = {}, body, headers, signal }: ApiRequest): Promise<Response> => {
+  const sendOnce = async (request: ApiRequest): Promise<Response> => {
+    const { method, path, query = {}, body, headers, signal } = request;
+    const content =
+      request.content ?? (body === undefined ? undefined : { body: JSON.stringify(body), type: jsonType });
     const response = await runtime.fetch(`${base}${path}${formatQuery(query)}`, {
       method,
       headers: {
-        accept: "application/json",
-        ...(body === undefined ? {} : { "content-type": "application/json" }),
+        accept: jsonType,
+        ...(content === undefined ? {} : { "content-type": content.type }),
         ...(await getHeaders()),
         ...headers,
       },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      ...(content === undefined ? {} : { body: content.body }),
       ...(signal === undefined ? {} : { signal }),
     });
     if (response.ok) return response;

@@ -211,3 +211,139 @@ export interface ThreadEvent {
   readonly branch: string;
   readonly [field: string]: unknown;
 }
+
+/** Server: its version, protocols, limits and role. */
+export interface Info {
+  readonly name: string;
+  readonly version: string;
+  readonly role: "serve" | "readOnly";
+  readonly protocols: readonly { readonly name: string; readonly path: string }[];
+  readonly limits: Readonly<Record<string, number>>;
+}
+
+/** Graph with its machine, diagram and JSON Schemas. */
+export interface GraphDetails extends GraphSummary {
+  readonly machine: Json;
+  readonly mermaid: string;
+  readonly schemas: {
+    readonly input?: Json | undefined;
+    readonly state?: Json | undefined;
+    readonly output?: Json | undefined;
+    readonly answers: Readonly<Record<string, Json>>;
+  };
+  readonly inputChannels: readonly string[];
+  readonly nodes: readonly string[];
+}
+
+/** Difference of two checkpoints: operations by RFC 6902. */
+export interface Diff {
+  readonly from: number;
+  readonly to: number;
+  readonly patch: readonly JsonObject[];
+}
+
+/** Large output of a tool call. */
+export interface Artifact {
+  readonly key: string;
+  readonly handle: string;
+  readonly name: string;
+  readonly mimeType: string;
+  readonly bytes: number;
+  readonly isText: boolean;
+  readonly tool: string;
+  readonly run: string;
+  readonly callId: string;
+  readonly at: string;
+}
+
+/** Uploaded file: put its `block` into the content of a message of the thread. */
+export interface UploadedFile {
+  readonly id: string;
+  readonly name?: string | undefined;
+  readonly mimeType: string;
+  readonly bytes: number;
+  readonly expiresAt: string;
+  readonly block: UserBlock;
+}
+
+/** Times of a schedule: a cron pattern, or a distance. */
+export interface Calendar {
+  readonly cron?: string | undefined;
+  readonly timeZone?: string | undefined;
+  readonly everyMs?: number | undefined;
+  readonly until?: string | undefined;
+}
+
+export interface NewSchedule extends Calendar {
+  /** Default: a new id. */
+  readonly id?: string | undefined;
+  readonly graph: string;
+  /** Thread of all runs. Default: a new thread for each run. */
+  readonly thread?: string | undefined;
+  readonly input?: Json | undefined;
+  readonly metadata?: JsonObject | undefined;
+  readonly onBusy?: OnBusy | undefined;
+  readonly missed?: "skip" | "last" | "all" | undefined;
+}
+
+export interface Schedule extends Calendar {
+  readonly id: string;
+  readonly status: "active" | "paused" | "ended";
+  readonly graph: string;
+  readonly thread?: string | undefined;
+  readonly missed: "skip" | "last" | "all";
+  readonly onBusy: OnBusy;
+  readonly metadata: JsonObject;
+  readonly owner?: string | undefined;
+  readonly createdAt: string;
+  readonly updatedAt: string;
+  readonly pausedAt?: string | undefined;
+  readonly nextAt?: string | undefined;
+  /** Newest run, or the reason for none. */
+  readonly last?:
+    | {
+        readonly slot: string;
+        readonly at: string;
+        readonly thread?: string | undefined;
+        readonly run?: string | undefined;
+        readonly skipped?: string | undefined;
+      }
+    | undefined;
+}
+
+/** Act on all runs of the tenant that match a filter. */
+export interface BulkRequest {
+  readonly action: "cancel" | "resume" | "retry" | "delete";
+  readonly filter: {
+    readonly graph?: string | undefined;
+    readonly thread?: string | undefined;
+    readonly status?: RunStatus | readonly RunStatus[] | undefined;
+    readonly owner?: string | undefined;
+    readonly metadata?: Readonly<Record<string, string | number | boolean | null>> | undefined;
+    readonly since?: string | undefined;
+    readonly until?: string | undefined;
+  };
+  /** Counts the runs and changes nothing. */
+  readonly dryRun?: boolean | undefined;
+  readonly reason?: string | undefined;
+}
+
+export interface BulkReport {
+  readonly matched: number;
+  readonly done: number;
+  readonly skipped: number;
+  readonly failed: number;
+  readonly isComplete: boolean;
+  readonly errors: readonly {
+    readonly thread: string;
+    readonly run?: string | undefined;
+    readonly code: string;
+    readonly title: string;
+  }[];
+}
+
+/** Change of the open interrupts: all that are open after each connect, then each that opens or closes. */
+export type InterruptChange =
+  | { readonly type: "snapshot"; readonly interrupts: Page<WaitingInterrupt> }
+  | { readonly type: "opened"; readonly interrupt: WaitingInterrupt }
+  | { readonly type: "closed"; readonly id: string; readonly thread: string };

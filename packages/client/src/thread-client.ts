@@ -2,7 +2,9 @@
 import type { AnswersOf, GraphMap, InputOf, ValuesOf } from "./graph-types.ts";
 import type { ApiRequest, Requester } from "./request.ts";
 import type {
+  Artifact,
   Branch,
+  Diff,
   Json,
   JsonObject,
   NewFork,
@@ -18,6 +20,7 @@ import type {
   Thread,
   ThreadEvent,
   ThreadPatch,
+  UploadedFile,
   UserMessage,
   WrittenState,
 } from "./server-types.ts";
@@ -25,19 +28,25 @@ import { type EventOptions, readRunEvents, readThreadEvents } from "./thread-eve
 
 /** Options of calls that start or continue a run. */
 export interface CallOptions {
+  /** Branch of the thread. Default: the head branch. */
   readonly branch?: string;
   /** Idempotency key in the thread: a repeated call starts nothing, and the client may repeat it after a lost connection. */
   readonly key?: string;
+  /** Nodes before and after which the run pauses. Default: none. */
   readonly breakpoints?: { readonly before?: readonly string[]; readonly after?: readonly string[] };
   /** What the server may use for the context of the run. */
   readonly context?: Json;
+  /** Ends the call, and not the run. */
   readonly signal?: AbortSignal;
 }
 
 /** Options of a run. */
 export interface RunCallOptions<Graph> extends CallOptions {
+  /** Input of the graph; messages of the user may be texts. */
   readonly input: InputOf<Graph>;
+  /** Handling of a thread with an unfinished run. Default `reject`. */
   readonly onBusy?: OnBusy;
+  /** Plain data of the run, for filters of lists. */
   readonly metadata?: JsonObject;
 }
 
@@ -201,6 +210,37 @@ export class ThreadClient<Graphs extends GraphMap> {
   /** Lists the branches of the thread, oldest first. */
   async branches(): Promise<readonly Branch[]> {
     return (await this.#read<{ readonly data: readonly Branch[] }>("/branches")).data;
+  }
+
+  /** Compares two checkpoints. */
+  diff(from: number, to: number): Promise<Diff> {
+    return this.#read("/diff", { from, to });
+  }
+
+  /** Lists the large outputs of tools, oldest first. */
+  artifacts(query: PageQuery & { readonly run?: string } = {}): Promise<Page<Artifact>> {
+    return this.#read("/artifacts", { ...query });
+  }
+
+  /** Reads the body of an artifact, by its key or handle. */
+  async artifact(key: string): Promise<Blob> {
+    const path = `${this.#path}/artifacts/${encodeURIComponent(key)}`;
+    return await (await this.#requester.send({ method: "GET", path })).blob();
+  }
+
+  /** Uploads a file for a message of the thread, which must exist. */
+  upload(
+    body: Blob | Uint8Array<ArrayBuffer>,
+    options: { readonly mimeType: string; readonly name?: string },
+  ): Promise<UploadedFile> {
+    const content = { body, type: "application/octet-stream" };
+    const path = `${this.#path}/files`;
+    return this.#requester.sendJson({ method: "POST", path, query: { ...options }, content, isRepeatable: true });
+  }
+
+  /** Exports the thread for `importThread` of a client. Needs the scope `admin`. */
+  async export(): Promise<string> {
+    return await (await this.#requester.send({ method: "GET", path: `${this.#path}/export` })).text();
   }
 
   /** Creates a branch from a checkpoint. */

@@ -1,7 +1,7 @@
 /** Events of a thread, over as many connections as it takes. */
 import { createFrameError } from "./client-error.ts";
 import { type ApiRequest, getDelayMs, isTransient, type Requester, toClientError } from "./request.ts";
-import type { EventView, ThreadEvent } from "./server-types.ts";
+import type { EventView, InterruptChange, Page, ThreadEvent, WaitingInterrupt } from "./server-types.ts";
 import { type Frame, readFrames } from "./sse-reader.ts";
 
 /** Options of `events`. */
@@ -14,6 +14,7 @@ export interface EventOptions {
   readonly views?: readonly EventView[];
   /** `idle`: ends when no run is at work or queued. Default `never`: goes on until the signal fires. */
   readonly end?: "never" | "idle";
+  /** Ends the stream without an error. */
   readonly signal?: AbortSignal;
 }
 
@@ -33,11 +34,8 @@ export async function* readThreadEvents(
   const { after = 0, branch, views, end, signal } = options;
   const path = `/threads/${encodeURIComponent(thread)}/events`;
   const query = { branch, views, end };
-  yield* readWithReconnect(requester, {
-    open: (last) => openEvents(requester, { path, query, signal }, last),
-    after,
-    signal,
-  });
+  const open = (last: number): Promise<Response> => openEvents(requester, { path, query, signal }, last);
+  yield* readWithReconnect(requester, { open, after, signal }, toEvent);
   return undefined;
 }
 
@@ -61,7 +59,7 @@ export async function* readRunEvents(
     return given ?? (await openEvents(requester, { path, query: { end: "idle" }, signal }, last));
   };
   const run = first.headers.get("location")?.split("/").at(-1);
-  for await (const event of readWithReconnect(requester, { open, after: 0, signal })) {
+  for await (const event of readWithReconnect(requester, { open, after: 0, signal }, toEvent)) {
     yield event;
     const isOther = "run" in event && typeof event["run"] === "string" && event["run"] !== run;
     if (restTypes.has(event.type) && event["within"] === undefined && !isOther) return undefined;
@@ -78,18 +76,28 @@ function openEvents(
   return send({ method: "GET", path, query, headers, signal });
 }
 
-async function* readWithReconnect(
+/** Reads the open interrupts of all threads and their changes. Each connection begins with a snapshot. */
+export async function* readInterrupts(
+  requester: Requester,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<InterruptChange, undefined, undefined> {
+  const request = { path: "/interrupts/events", query: {}, signal };
+  yield* readWithReconnect(requester, { open: () => openEvents(requester, request, 0), after: 0, signal }, toChange);
+  return undefined;
+}
+
+/** Stream to read, and to open again above the number of its last durable event. */
+interface OpenedStream {
+  readonly open: (last: number) => Promise<Response>;
+  readonly after: number;
+  readonly signal: AbortSignal | undefined;
+}
+
+async function* readWithReconnect<Item>(
   { runtime }: Requester,
-  {
-    open,
-    after,
-    signal,
-  }: {
-    readonly open: (last: number) => Promise<Response>;
-    readonly after: number;
-    readonly signal: AbortSignal | undefined;
-  },
-): AsyncGenerator<ThreadEvent, undefined, undefined> {
+  { open, after, signal }: OpenedStream,
+  convert: (frame: Frame, last: number) => Item,
+): AsyncGenerator<Item, undefined, undefined> {
   let last = after;
   let failures = 0;
   while (!isAborted(signal)) {
@@ -100,7 +108,8 @@ async function* readWithReconnect(
         failures = 0;
         if (frame.id !== undefined) last = Number(frame.id);
         if (frame.event === "end" || frame.event === "deleted") return undefined;
-        yield toEvent(frame, last);
+        if (frame.event === "error") throw createFrameError(frame.data);
+        yield convert(frame, last);
       }
     } catch (error) {
       if (isAborted(signal)) return undefined;
@@ -114,12 +123,18 @@ async function* readWithReconnect(
   return undefined;
 }
 
+/** Converts a frame of the open interrupts. The data is as the OpenAPI document of the server says. */
+function toChange({ event, data }: Frame): InterruptChange {
+  if (event === "interrupt.opened") return { type: "opened", interrupt: data as WaitingInterrupt };
+  if (event === "snapshot") return { type: "snapshot", interrupts: data as Page<WaitingInterrupt> };
+  return { type: "closed", ...(data as { readonly id: string; readonly thread: string }) };
+}
+
 function isAborted(signal: AbortSignal | undefined): boolean {
   return signal?.aborted === true;
 }
 
 function toEvent({ event, data }: Frame, last: number): ThreadEvent {
-  if (event === "error") throw createFrameError(data);
   const fields = typeof data === "object" && data !== null ? data : {};
   // The news of pruned events has no place of its own in the thread.
   return { seq: last, at: "", branch: "main", ...fields, type: event };

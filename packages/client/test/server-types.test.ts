@@ -17,6 +17,15 @@ const described = {
   NewFork: "NewFork",
   NewThread: "NewThread",
   ThreadPatch: "ThreadPatch",
+  Info: "Info",
+  GraphDetails: "GraphDetails",
+  Diff: "Diff",
+  Artifact: "Artifact",
+  File: "UploadedFile",
+  NewSchedule: "NewSchedule",
+  Schedule: "Schedule",
+  BulkRequest: "BulkRequest",
+  BulkReport: "BulkReport",
 } as const;
 
 test("the types of the client have the fields of the OpenAPI document of the server, and no others [V25]", async () => {

@@ -421,6 +421,35 @@ describe("with other ids and values", () => {
     expect((await server.sendJson("/api/threads/other")).status).toBe(404);
   });
 
+  test("the schedule of another tenant answers as an unknown one, and a schedule fires with the rights of its maker [SS7]", async () => {
+    const server = await createWireServer({ schedules: { minIntervalMs: 0 } });
+    const { sendJson, store, clock } = server;
+    const messages = [{ role: "user", id: "m1", content: [{ type: "text", text: "hello" }] }];
+    const schedule = { graph: "assistant", input: { messages }, cron: "0 9 * * *", timeZone: "UTC" };
+    expect((await sendJson("/api/schedules", { body: { id: "daily", ...schedule } })).status).toBe(201);
+    for (const [method, end, body] of [
+      ["GET", "", undefined],
+      ["DELETE", "", undefined],
+      ["POST", "/pause", {}],
+      ["POST", "/resume", {}],
+      ["POST", "/runs", {}],
+      ["GET", "/slots", undefined],
+    ] as const) {
+      const ask = async (id: string) => {
+        const { status, body: shown } = await sendJson(`/api/schedules/${id}${end}`, { as: "bob", method, body });
+        const { code } = z.looseObject({ code: z.string() }).parse(shown);
+        return [status, code];
+      };
+      expect([end, await ask("daily")]).toEqual([end, await ask("nobody")]);
+    }
+    expect((await sendJson("/api/schedules", { as: "bob" })).body).toEqual({ data: [] });
+    // Another caller of the tenant fires it.
+    expect((await sendJson("/api/schedules/daily/runs", { as: "amy", body: {} })).status).toBeLessThan(300);
+    await clock.advance(2_000);
+    const rows = (await store.runs({})).map(({ tenant, owner }) => ({ tenant, owner }));
+    expect(rows).toEqual([{ tenant: "acme", owner: "ann" }]);
+  });
+
   test("private and undeclared channels in posted states and inputs are ignored or refused, and never written [SS25]", async () => {
     const State = defineState({
       messages: channel.messages(),
@@ -767,4 +796,16 @@ describe("what is shown", () => {
       ).toBe(true);
     expect(await server.store.threads({})).toEqual([]);
   });
+});
+
+/** Attacks on webhooks and on tools that a run brings: this server has neither. */
+const absent: ReadonlySet<number> = new Set([14, 15, 16, 17, 18, 19, 21]);
+
+test("each attack of the list has a test whose name ends with its id [V142]", () => {
+  const folder = import.meta.dirname;
+  const files = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((file) => file.endsWith(".test.ts"));
+  const names = files.flatMap((file) => [...readFileSync(join(folder, file), "utf8").matchAll(/\[([A-Z0-9, ]+)\]"/g)]);
+  const tested = new Set(names.flatMap(([, ids = ""]) => ids.split(", ")));
+  const ids = Array.from({ length: 40 }, (_, index) => index + 1).filter((id) => !absent.has(id));
+  expect(ids.filter((id) => !tested.has(`SS${id}`))).toEqual([]);
 });

@@ -2,7 +2,7 @@
 import { createAgent } from "@statewright/agent";
 import { confirmTools } from "@statewright/agent/middleware";
 import { defineTool, engine, getMessageText, memoryStore } from "@statewright/core";
-import { type Server, serve } from "@statewright/server";
+import { type Server, type ServerAccess, serve } from "@statewright/server";
 import { call, say, scriptedModel } from "@statewright/testing";
 import { onTestFinished } from "vitest";
 import * as z from "zod";
@@ -40,6 +40,12 @@ export interface Graphs {
   readonly assistant: typeof assistant;
 }
 
+/** Access of a server, and the token that its client sends. */
+interface TestAccess {
+  readonly access: ServerAccess;
+  readonly token: string;
+}
+
 export interface TestServer {
   readonly server: Server;
   readonly client: Client<Graphs>;
@@ -51,10 +57,12 @@ export interface TestServer {
 
 /** Starts a server. `intercept` may answer, break or pass on each request. */
 export async function startTestServer(
-  intercept?: (request: Request, next: Fetch) => Promise<Response>,
+  given: ((request: Request, next: Fetch) => Promise<Response>) | TestAccess = { access: { token }, token },
 ): Promise<TestServer> {
+  const intercept = typeof given === "function" ? given : undefined;
+  const { access, token: sent } = typeof given === "function" ? { access: { token }, token } : given;
   const host = engine({ store: memoryStore(), graphs: [assistant] });
-  const server = serve({ engine: host, access: { token } });
+  const server = serve({ engine: host, access });
   await host.start();
   onTestFinished(async () => {
     await server.close();
@@ -65,7 +73,7 @@ export async function startTestServer(
   const next: Fetch = (url, init) => server.fetch(new Request(url, init));
   const client = createClient<Graphs>({
     url: "http://localhost/",
-    token: async () => token,
+    token: async () => sent,
     fetch: (url, init) => {
       const request = new Request(url, init);
       requests.push(`${request.method} ${new URL(url).pathname}`);

@@ -15,7 +15,9 @@ import { watchThreadChanges } from "./thread-changes.ts";
 /** Signal that ends a follower; an `AbortSignal` is one. */
 export interface StopSignal {
   readonly aborted: boolean;
+  /** Calls the listener when the signal fires. */
   addEventListener(type: "abort", listener: () => void, options?: { readonly once?: boolean }): void;
+  /** Removes a listener. */
   removeEventListener(type: "abort", listener: () => void): void;
 }
 

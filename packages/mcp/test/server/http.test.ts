@@ -418,7 +418,12 @@ test("an MCP server takes the access option of an HTTP server: its callers, and 
     run: () => "Noted",
   });
   const asked: string[] = [];
-  const mcp = serveMcp({ name: "notes", version: "1.0.0", tools: [note], context: ({ id }: McpCaller) => seen.push(id) });
+  const mcp = serveMcp({
+    name: "notes",
+    version: "1.0.0",
+    tools: [note],
+    context: ({ id }: McpCaller) => seen.push(id),
+  });
   onTestFinished(() => mcp.close());
   const handler = mcp.http({
     access: {

@@ -5,8 +5,15 @@ import { createProblem } from "../http/problem-table.ts";
 import type { CallerService, StateView } from "../service/caller-service.ts";
 import { isMessage } from "./list-written-messages.ts";
 
-/** Returns the newest state of the head branch; undefined for a thread without one. Throws 404 for a thread of another graph. */
-export async function findState(service: CallerService, thread: string, graph: string): Promise<StateView | undefined> {
+/**
+ * Returns the newest state of the head branch; undefined for a thread without one, which may not exist yet: a page opens
+ * a chat before its first message. Throws 404 for an unknown graph, and for a thread of another graph.
+ */
+export async function findState(
+  service: CallerService,
+  { thread, graph }: { readonly thread: string; readonly graph: string },
+): Promise<StateView | undefined> {
+  await service.getGraph(graph);
   try {
     const state = await service.getState(thread);
     if (state.graph !== graph) throw new RequestProblem(createProblem("unknown_thread"));
@@ -16,18 +23,6 @@ export async function findState(service: CallerService, thread: string, graph: s
       return undefined;
     throw error;
   }
-}
-
-/** Returns the newest state of the head branch. Throws 404 for a missing thread and for one of another graph. */
-export async function requireState(
-  service: CallerService,
-  thread: string,
-  graph: string,
-): Promise<StateView | undefined> {
-  const state = await findState(service, thread, graph);
-  // A thread that was created and has not run has no state; a missing one has no row.
-  if (state === undefined) await service.getThread(thread);
-  return state;
 }
 
 /** Lists the messages of a state. */

@@ -70,7 +70,7 @@ export class MessageDraft {
   addText(source: string, kind: TextKind, text: string): void {
     if (this.isCommitted(source)) return;
     const step = this.#beginPart(source);
-    const open = step.parts.findLast((part) => isOf(part, source));
+    const open = step.parts.findLast((part) => isFrom(part, source));
     if (open?.kind === kind && !open.isDone) {
       open.text += text;
       this.push({ type: `${kind}-delta`, id: open.id, delta: text });
@@ -84,7 +84,7 @@ export class MessageDraft {
     if (this.isCommitted(source)) return;
     const step = this.#beginPart(source);
     const known = step.parts.find(
-      (part): part is CallPart => part.kind === "call" && isOf(part, source) && part.callId === call.callId,
+      (part): part is CallPart => part.kind === "call" && isFrom(part, source) && part.callId === call.callId,
     );
     if (known === undefined) {
       this.#endTexts(source);
@@ -102,14 +102,14 @@ export class MessageDraft {
     const step = this.#beginPart(source);
     if (
       !isPrefix(
-        step.parts.filter((part) => isOf(part, source)),
+        step.parts.filter((part) => isFrom(part, source)),
         pieces,
       )
     ) {
-      step.parts = step.parts.filter((part) => !isOf(part, source));
+      step.parts = step.parts.filter((part) => !isFrom(part, source));
       this.#resetStep();
     }
-    const texts = step.parts.filter((part): part is TextPart => isOf(part, source) && isText(part));
+    const texts = step.parts.filter((part): part is TextPart => isFrom(part, source) && isText(part));
     for (const piece of pieces)
       if (piece.kind === "call" || piece.kind === "file") this.#completePiece(step, source, piece);
       else this.#completeText(step, source, piece, texts.shift());
@@ -118,8 +118,8 @@ export class MessageDraft {
   /** Takes back what was shown of an uncommitted message. */
   retract(source: string): void {
     const step = this.#last;
-    if (step === undefined || this.isCommitted(source) || !step.parts.some((part) => isOf(part, source))) return;
-    step.parts = step.parts.filter((part) => !isOf(part, source));
+    if (step === undefined || this.isCommitted(source) || !step.parts.some((part) => isFrom(part, source))) return;
+    step.parts = step.parts.filter((part) => !isFrom(part, source));
     this.#resetStep();
   }
 
@@ -287,7 +287,7 @@ export class MessageDraft {
     }
     const { callId, name, input } = piece;
     const known = step.parts.find(
-      (part): part is CallPart => part.kind === "call" && isOf(part, source) && part.callId === callId,
+      (part): part is CallPart => part.kind === "call" && isFrom(part, source) && part.callId === callId,
     );
     if (known === undefined) {
       const argsText = toArgsText(input.value);
@@ -302,7 +302,7 @@ export class MessageDraft {
 
   #showOpenSource({ source, text, reasoning, calls, isComplete }: OpenSource): void {
     if (this.isCommitted(source)) return;
-    const shown = this.#last?.parts.filter((part) => isOf(part, source)) ?? [];
+    const shown = this.#last?.parts.filter((part) => isFrom(part, source)) ?? [];
     const newReasoning = reasoning.slice(joinTexts(shown, "reasoning").length);
     const newText = text.slice(joinTexts(shown, "text").length);
     if (newReasoning !== "") this.addText(source, "reasoning", newReasoning);
@@ -329,7 +329,7 @@ function hasSource(part: MessagePart): part is MessagePart & { readonly source: 
   return "source" in part && part.source !== undefined;
 }
 
-function isOf(part: MessagePart, source: string): boolean {
+function isFrom(part: MessagePart, source: string): boolean {
   return hasSource(part) && part.source === source;
 }
 
@@ -360,7 +360,7 @@ function isPrefix(parts: readonly MessagePart[], pieces: readonly MessagePiece[]
 
 /** True if an open message continues what is shown of it. */
 function continues(parts: readonly MessagePart[], { source, text, reasoning, calls }: OpenSource): boolean {
-  const shown = parts.filter((part) => isOf(part, source));
+  const shown = parts.filter((part) => isFrom(part, source));
   return (
     text.startsWith(joinTexts(shown, "text")) &&
     reasoning.startsWith(joinTexts(shown, "reasoning")) &&

@@ -4,7 +4,7 @@ import { fingerprint, toBranchPrefix } from "@statewright/core/adapter";
 import { RequestProblem } from "../http/problem.ts";
 import { createProblem } from "../http/problem-table.ts";
 import type { CallerService, RunView, StateView } from "../service/caller-service.ts";
-import { listRunsOfBranch, type RunOfBranch } from "./list-runs-of-branch.ts";
+import { type BranchRun, listBranchRuns } from "./list-branch-runs.ts";
 import { listStateMessages } from "./load-thread.ts";
 import { createOtherBranchProblem, type UiPlan } from "./plan-request.ts";
 import type { ResolvedUiStreamOptions } from "./ui-stream-options.ts";
@@ -23,6 +23,8 @@ export interface PostedPlan {
 /** Run whose message answers a post. */
 export interface AnsweringRun {
   readonly run: RunView;
+  /** Number of the event before the run. */
+  readonly after: number;
   /** Number of the event after which the response begins: 0 for the whole message. */
   readonly from: number;
 }
@@ -37,7 +39,9 @@ export async function performPlan(post: PostedPlan, plan: UiPlan): Promise<Answe
       return await findRepeated(post, plan);
     case "answer": {
       const { run, after } = await service.answer(thread, { answers: plan.answers, asked });
-      return plan.next === undefined ? { run, from: after } : await sendMessages(post, plan.next, "enqueue");
+      return plan.next === undefined
+        ? await describeRun(service, run, after)
+        : await sendMessages(post, plan.next, "enqueue");
     }
     case "edit":
       return await edit(post, plan.original, plan.message);
@@ -46,13 +50,18 @@ export async function performPlan(post: PostedPlan, plan: UiPlan): Promise<Answe
   }
 }
 
+/** Describes a run that has started before, with its first event. */
+export async function describeRun(service: CallerService, run: RunView, from: number): Promise<AnsweringRun> {
+  return { run, after: (await service.findRunStart(run.id)) ?? 0, from };
+}
+
 async function sendMessages(
   { service, thread, graph, asked }: PostedPlan,
   { messages, key }: Extract<UiPlan, { readonly kind: "send" }>,
   onBusy: ResolvedUiStreamOptions["onBusy"],
 ): Promise<AnsweringRun> {
-  const { run } = await service.startRun(thread, { graph, input: { messages }, key, onBusy, asked });
-  return { run, from: 0 };
+  const { run, after } = await service.startRun(thread, { graph, input: { messages }, key, onBusy, asked });
+  return { run, after, from: 0 };
 }
 
 /** Returns the run that a known message of the user has started. */
@@ -60,7 +69,7 @@ async function findRepeated(post: PostedPlan, { message }: { readonly message: s
   const runs = await listRuns(post);
   const found = runs.find(({ userMessages }) => userMessages.has(message));
   if (found === undefined) throw new RequestProblem(createProblem("nothing_to_do"));
-  return { run: await post.service.getRun(found.run), from: 0 };
+  return await describeRun(post.service, await post.service.getRun(found.run), 0);
 }
 
 /** Replaces a message of the user and removes what followed, on a new head branch, and runs from there. */
@@ -95,29 +104,25 @@ async function regenerate(post: PostedPlan, target: string | undefined): Promise
 }
 
 async function runFrom({ service, thread, asked }: PostedPlan, branch: string): Promise<AnsweringRun> {
-  const { run } = await service.resumeRun(thread, { branch, asked });
-  return { run, from: 0 };
+  const { run, after } = await service.resumeRun(thread, { branch, asked });
+  return { run, after, from: 0 };
 }
 
-async function listRuns({ service, thread, state, signal }: PostedPlan): Promise<readonly RunOfBranch[]> {
-  return await listRunsOfBranch(service, { thread, branch: state?.branch, signal });
+async function listRuns({ service, thread, state, signal }: PostedPlan): Promise<readonly BranchRun[]> {
+  return await listBranchRuns(service, { thread, branch: state?.branch, signal });
 }
 
 async function createTargetProblem(
   { service, thread }: PostedPlan,
   target: string | undefined,
 ): Promise<RequestProblem> {
-  if (target !== undefined && (await findRunOfThread(service, thread, target)) !== undefined)
+  if (target !== undefined && (await findThreadRun(service, thread, target)) !== undefined)
     return createOtherBranchProblem();
   return new RequestProblem(createProblem("unknown_message"));
 }
 
 /** Returns the row of a run, if the thread has it. */
-export async function findRunOfThread(
-  service: CallerService,
-  thread: string,
-  id: string,
-): Promise<RunView | undefined> {
+export async function findThreadRun(service: CallerService, thread: string, id: string): Promise<RunView | undefined> {
   for (let before: string | undefined; ; ) {
     const page = await service.listRuns(thread, { before, limit: 200 });
     const found = page.data.find((run) => run.id === id);

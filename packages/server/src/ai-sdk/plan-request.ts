@@ -77,7 +77,7 @@ export function createOtherBranchProblem(): RequestProblem {
 }
 
 /** True for a post whose messages may belong to other branches: more than one is unknown, or the edited one. */
-export function mayBeOfOtherBranch(
+export function mayBelongToOtherBranch(
   { id, messages, messageId }: UiRequest,
   thread: Omit<KnownThread, "otherIds">,
 ): boolean {

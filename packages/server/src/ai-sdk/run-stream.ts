@@ -12,6 +12,8 @@ import type { ResolvedUiStreamOptions } from "./ui-stream-options.ts";
 export interface RunStreamRequest {
   readonly service: FrameSource;
   readonly run: RunView;
+  /** Number of the event before the run: what is read begins there. */
+  readonly after: number;
   /** Number of the event after which the stream begins: 0 for the whole message. */
   readonly from: number;
   readonly options: Pick<ResolvedUiStreamOptions, "state" | "steering">;
@@ -38,11 +40,11 @@ export function formatStreamFailure({ code, title }: Problem): readonly SseLine[
 }
 
 async function* streamChunks(request: RunStreamRequest): AsyncGenerator<UiChunk, undefined, undefined> {
-  const { service, run, from, options, signal } = request;
+  const { service, run, after, from, options, signal } = request;
   const mapper = new RunMapper({ thread: run.thread, run: run.id, branch: run.branch, steering: options.steering });
   const frames = readFrames(service, {
     ...{ thread: run.thread, branch: run.branch, channels: options.state, signal },
-    ...{ after: 0, end: { run: run.id } },
+    ...{ after, end: { run: run.id } },
   });
   let hasStarted = false;
   // The events before the stream are mapped too: a call that was shown then may get its result now.

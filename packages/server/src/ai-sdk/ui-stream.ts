@@ -4,10 +4,10 @@ import * as z from "zod";
 import { formatProblem } from "../http/problem-response.ts";
 import type { Protocol, RouteCall } from "../http/route.ts";
 import type { CallerService, RunView, StateView } from "../service/caller-service.ts";
-import { findState, listStateMessages, requireState } from "./load-thread.ts";
+import { findState, listStateMessages } from "./load-thread.ts";
 import { createMessageIds } from "./message-ids.ts";
-import { type AnsweringRun, findRunOfThread, performPlan, statusesAtWork } from "./perform-plan.ts";
-import { createOtherBranchProblem, type KnownThread, mayBeOfOtherBranch, planRequest } from "./plan-request.ts";
+import { type AnsweringRun, describeRun, findThreadRun, performPlan, statusesAtWork } from "./perform-plan.ts";
+import { createOtherBranchProblem, type KnownThread, mayBelongToOtherBranch, planRequest } from "./plan-request.ts";
 import { readFrames } from "./read-frames.ts";
 import { formatStreamFailure, streamRun, uiStreamHeaders } from "./run-stream.ts";
 import { Transcript } from "./transcript.ts";
@@ -61,8 +61,7 @@ async function postMessages(call: RouteCall, options: ResolvedUiStreamOptions): 
   const body = await call.readJson(uiRequest);
   const graph = getParam(call, "graph");
   const { service } = call;
-  await service.getGraph(graph);
-  const state = await findState(service, body.id, graph);
+  const state = await findState(service, { thread: body.id, graph });
   const plan = planRequest(body, await loadKnown(service, body, state), options);
   const { id: thread, messages: _messages, trigger: _trigger, messageId: _messageId, ...rest } = body;
   const { signal } = call.request;
@@ -80,7 +79,7 @@ async function loadKnown(service: CallerService, body: UiRequest, state: StateVi
   const messages = listStateMessages(state);
   const thread = { messages, branches, interrupts: state?.interrupts ?? [], run: state?.run };
   await checkLastAnswer(service, body, state, branches);
-  if (!mayBeOfOtherBranch(body, thread)) return { ...thread, otherIds: new Set() };
+  if (!mayBelongToOtherBranch(body, thread)) return { ...thread, otherIds: new Set() };
   const ids = createMessageIds(body.id, branches);
   const others = branches.filter((branch) => branch !== state?.branch);
   const states = await Promise.all(others.map((branch) => service.getState(body.id, { branch })));
@@ -99,17 +98,17 @@ async function checkLastAnswer(
   const last = messages.findLast(({ role }) => role === "assistant");
   if (state === undefined || last === undefined || last.id === state.run) return;
   if (branches.length < 2 || trigger !== "submit-message" || messages.at(-1)?.role !== "user") return;
-  const run = await findRunOfThread(service, thread, last.id);
+  const run = await findThreadRun(service, thread, last.id);
   if (run !== undefined && run.branch !== state.branch) throw createOtherBranchProblem();
 }
 
 async function streamRunAtWork(call: RouteCall, options: ResolvedUiStreamOptions): Promise<Response> {
   const { service } = call;
   const thread = getParam(call, "thread");
-  const state = await requireState(service, thread, getParam(call, "graph"));
+  const state = await findState(service, { thread, graph: getParam(call, "graph") });
   const run = state === undefined ? undefined : await findRunAtWork(service, thread, state.branch);
   if (run === undefined) return new Response(null, { status: 204, headers: { "cache-control": "no-store" } });
-  return streamMessage(call, options, { run, from: 0 });
+  return streamMessage(call, options, await describeRun(service, run, 0));
 }
 
 /** Returns the run at work on the head branch, else the oldest that waits for its turn. */
@@ -119,9 +118,13 @@ async function findRunAtWork(service: CallerService, thread: string, branch: str
   return runs.find(({ status }) => status !== "queued") ?? runs.at(-1);
 }
 
-function streamMessage(call: RouteCall, options: ResolvedUiStreamOptions, { run, from }: AnsweringRun): Response {
+function streamMessage(
+  call: RouteCall,
+  options: ResolvedUiStreamOptions,
+  { run, after, from }: AnsweringRun,
+): Response {
   const { service } = call;
-  return call.stream((signal) => streamRun({ service, run, from, options, signal }), {
+  return call.stream((signal) => streamRun({ service, run, after, from, options, signal }), {
     headers: uiStreamHeaders,
     formatFailure: formatStreamFailure,
   });
@@ -130,7 +133,7 @@ function streamMessage(call: RouteCall, options: ResolvedUiStreamOptions, { run,
 async function stopRun(call: RouteCall): Promise<Response> {
   const { service } = call;
   const thread = getParam(call, "thread");
-  const state = await requireState(service, thread, getParam(call, "graph"));
+  const state = await findState(service, { thread, graph: getParam(call, "graph") });
   const run = state === undefined ? undefined : await findRunAtWork(service, thread, state.branch);
   if (run === undefined) return Response.json({ stopped: false });
   await service.cancelRun(thread, { run: run.id, reason: "stopped by the user" });
@@ -140,7 +143,7 @@ async function stopRun(call: RouteCall): Promise<Response> {
 async function listMessages(call: RouteCall, options: ResolvedUiStreamOptions): Promise<Response> {
   const { service } = call;
   const thread = getParam(call, "thread");
-  const state = await requireState(service, thread, getParam(call, "graph"));
+  const state = await findState(service, { thread, graph: getParam(call, "graph") });
   if (state === undefined) return Response.json([]);
   const { branch } = state;
   const ids = createMessageIds(

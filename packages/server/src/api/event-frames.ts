@@ -31,12 +31,24 @@ class EventFrames {
   toFrame(event: ThreadFrame): SseLine {
     if (event.type === "thread.deleted") return { event: "deleted", data: {} };
     if (event.type === "events.pruned") return { event: "gap", data: { from: event.from, to: event.to } };
-    const frame = { event: event.type, data: toWireEvent(event) };
+    const frame = { event: event.type, data: getWireEvent(event) };
     // An event of an inner graph without own rows repeats the number of the newest durable event.
     if (!Object.hasOwn(durableTypes, event.type) || event.seq <= this.#last) return frame;
     this.#last = event.seq;
     return { id: String(event.seq), ...frame };
   }
+}
+
+/** Wire form of the events that have several readers: each is converted and encoded once. */
+const wireEvents: WeakMap<RunEvent, unknown> = new WeakMap();
+
+function getWireEvent(event: RunEvent): unknown {
+  let data = wireEvents.get(event);
+  if (data === undefined) {
+    data = toWireEvent(event);
+    wireEvents.set(event, data);
+  }
+  return data;
 }
 
 /** Returns an event with times in ISO 8601. Messages and their deltas hold plain data, other events may not. */
@@ -69,20 +81,33 @@ export async function streamThread(
 ): Promise<Response> {
   const left = new AbortController();
   const events = await call.service.streamEvents(thread, { ...request, signal: left.signal });
-  return call.stream(
-    async function* (signal) {
-      const leave = (): void => left.abort();
-      signal.addEventListener("abort", leave, { once: true });
-      if (signal.aborted) leave();
-      try {
-        const frames = new EventFrames(request.after ?? 0);
-        for await (const event of events) yield frames.toFrame(event);
-        if (!signal.aborted) yield { event: "end", data: {} };
-      } finally {
-        signal.removeEventListener("abort", leave);
-        leave();
-      }
-    },
-    { headers, formatFailure: toFailureFrames },
-  );
+  const frames = new EventFrames(request.after ?? 0);
+  const options = { headers, formatFailure: toFailureFrames };
+  return call.stream((signal) => streamFrames(events, { frames, left, signal }), options);
+}
+
+interface FrameParts {
+  readonly frames: EventFrames;
+  /** Ends the events. */
+  readonly left: AbortController;
+  /** Signal of the response. */
+  readonly signal: AbortSignal;
+}
+
+/** A function of its own, not a closure of each stream: each generator function has a prototype. */
+async function* streamFrames(
+  events: AsyncIterable<ThreadFrame>,
+  { frames, left, signal }: FrameParts,
+): AsyncGenerator<SseLine, undefined, undefined> {
+  const leave = (): void => left.abort();
+  signal.addEventListener("abort", leave, { once: true });
+  if (signal.aborted) leave();
+  try {
+    for await (const event of events) yield frames.toFrame(event);
+    if (!signal.aborted) yield { event: "end", data: {} };
+    return undefined;
+  } finally {
+    signal.removeEventListener("abort", leave);
+    leave();
+  }
 }

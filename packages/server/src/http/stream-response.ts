@@ -110,7 +110,7 @@ class OpenStreams implements Streams {
     const key = toCallerKey(call.caller);
     this.#checkLimits(key);
     const group = this.#findSmallestGroup();
-    const stream = new Stream({ streams: this, call, group, source, options });
+    const stream = new Stream({ streams: this, call, group, source, formatFailure: options.formatFailure });
     group.add(stream);
     this.#open += 1;
     this.#callers.set(key, (this.#callers.get(key) ?? 0) + 1);
@@ -208,7 +208,7 @@ interface StreamParts {
   /** Streams that beat at the same time. */
   readonly group: Set<Stream>;
   readonly source: StreamSource;
-  readonly options: StreamOptions;
+  readonly formatFailure: StreamOptions["formatFailure"];
 }
 
 const bytesOf = new TextEncoder();
@@ -223,7 +223,7 @@ class Stream {
   readonly group: Set<Stream>;
   readonly #streams: OpenStreams;
   readonly #source: StreamSource;
-  readonly #options: StreamOptions;
+  readonly #formatFailure: StreamOptions["formatFailure"];
   readonly #abort = new AbortController();
   #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
   /** Text that waits for the end of the turn. */
@@ -235,12 +235,12 @@ class Stream {
   #hasEnded = false;
   #onPull: (() => void) | undefined;
 
-  constructor({ streams, call, group, source, options }: StreamParts) {
+  constructor({ streams, call, group, source, formatFailure }: StreamParts) {
     this.call = call;
     this.group = group;
     this.#streams = streams;
     this.#source = source;
-    this.#options = options;
+    this.#formatFailure = formatFailure;
   }
 
   /** Called by the body. */
@@ -358,7 +358,7 @@ class Stream {
   /** Ends the stream with the last frames of its protocol; with a comment for a failure that will pass. */
   #fail(problem: Problem): void {
     if (this.#hasEnded) return;
-    const format = problem.status === 503 ? undefined : this.#options.formatFailure;
+    const format = problem.status === 503 ? undefined : this.#formatFailure;
     const lines = format?.(problem) ?? [{ comment: problem.code }];
     for (const line of lines) this.#write(line);
     this.#finish();

@@ -240,8 +240,11 @@ export interface CallerService {
   ): Promise<Page<RunView>>;
   /** Row of a run. Throws `unknown_run` (404) for a run of another tenant as for a missing one. */
   getRun(run: string): Promise<RunView>;
-  /** Number of the durable event before the start of a run; 0 for a run without a saved start. */
-  findRunStart(run: string): Promise<number>;
+  /**
+   * Number of the event before the first event of a run: a stream from there has the whole run. Undefined for a run that
+   * has not started, and for a start that was pruned. Throws `unknown_run`.
+   */
+  findRunStart(run: string): Promise<number | undefined>;
   /** Resolves when the run rests or has ended, or when the signal fires, with its row at that moment. */
   waitForRun(run: string, signal: AbortSignal): Promise<RunView>;
 

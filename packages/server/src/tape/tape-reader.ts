@@ -224,10 +224,7 @@ export class TapeReader implements TapeListener {
   #wait(tape: ThreadTape): Promise<void> {
     if (this.#isPending(tape) || this.#request.signal.aborted) return Promise.resolve();
     return new Promise((resolve) => {
-      this.#wake = () => {
-        this.#wake = undefined;
-        resolve();
-      };
+      this.#wake = resolve;
     });
   }
 

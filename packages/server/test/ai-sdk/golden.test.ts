@@ -70,7 +70,14 @@ test("recorded tapes of the AI SDK stream give the recorded lines, byte for byte
       const { signal } = new AbortController();
       const options = { state: [], steering: false };
       const written: string[] = [];
-      for await (const line of streamRun({ service: createSource(tape), run, from: tape.from, options, signal }))
+      for await (const line of streamRun({
+        service: createSource(tape),
+        run,
+        after: 0,
+        from: tape.from,
+        options,
+        signal,
+      }))
         written.push("text" in line ? line.text : "data" in line ? JSON.stringify(line.data) : "");
       expect([name, written]).toEqual([name, lines]);
     }

@@ -1,5 +1,5 @@
 /** Routes of the UI message stream over a real engine. */
-import type { Model } from "@statewright/core";
+import { type Model, memoryStore } from "@statewright/core";
 import { call, failWith, say, scriptedModel } from "@statewright/testing";
 import { expect, test } from "vitest";
 import { applyChunks } from "./apply-chunks.ts";
@@ -112,6 +112,9 @@ test("an approval continues the message of its run, arguments and other states o
   expect(second.chunks[0]).toMatchObject({ type: "start", messageId: run });
   expect(second.chunks.map(({ type }) => type)).not.toContain("start-step");
   expect(second.chunks.at(-1)).toMatchObject({ type: "finish", finishReason: "tool-calls" });
+  // The second answer to the first call, while the second call still waits.
+  const twice = await server.post(createSubmit([hello, { ...assistant, parts: [respond(false), other] }]));
+  expect([twice.status, twice.json]).toMatchObject([409, { code: "already_answered" }]);
   const denied = {
     ...assistant,
     parts: [
@@ -233,7 +236,7 @@ test("an unknown trigger, a file above the limit and a message without content a
     [409, createSubmit([])],
   ];
   for (const [status, body] of refusals) expect([body, (await server.post(body)).status]).toEqual([body, status]);
-  expect((await server.read("/ui/chat/t1/messages")).status).toBe(404);
+  expect((await server.read("/ui/chat/t1/messages")).json).toEqual([]);
   expect(
     (await server.read("/ui/nothing", { method: "POST", body: JSON.stringify(createSubmit([hello])) })).status,
   ).toBe(404);
@@ -245,7 +248,11 @@ test("the stream of a thread without a run at work is 204, and stop has nothing 
   expect((await server.read("/ui/chat/t1/stream")).status).toBe(204);
   const stopped = await server.read("/ui/chat/t1/stop", { method: "POST", body: "{}" });
   expect([stopped.status, stopped.json]).toEqual([200, { stopped: false }]);
-  expect((await server.read("/ui/chat/t9/stream")).status).toBe(404);
+  // A page opens a chat before its first message.
+  expect((await server.read("/ui/chat/t9/stream")).status).toBe(204);
+  expect((await server.read("/ui/chat/t9/stop", { method: "POST", body: "{}" })).json).toEqual({ stopped: false });
+  expect((await server.read("/ui/chat/t9/messages")).json).toEqual([]);
+  for (const path of ["stream", "messages"]) expect((await server.read(`/ui/nothing/t9/${path}`)).status).toBe(404);
 });
 
 test("a failed run is an error with its code, and regenerate tries again", async () => {
@@ -360,4 +367,23 @@ test("a new message ends the run at work by default, and is refused, queued or r
   roll.release();
   await readResponse(replaced);
   expect(await texts(rolling)).toEqual(["more", "begin 1 two"]);
+});
+
+test("a post in a long conversation reads only the events of its own run", async () => {
+  const store = memoryStore();
+  let readRows = 0;
+  const events = store.events.bind(store);
+  store.events = async (thread, options) => {
+    const rows = await events(thread, options);
+    readRows += rows.length;
+    return rows;
+  };
+  const server = await createUiServer({ model: scriptedModel(() => say("Again.")), store });
+  const costs: number[] = [];
+  for (let turn = 0; turn < 40; turn++) {
+    readRows = 0;
+    await server.post(createSubmit([createUserMessage(`u${turn}`, "hello")]));
+    costs.push(readRows);
+  }
+  expect(costs.at(-1)).toBeLessThanOrEqual((costs[1] ?? 0) + 5);
 });

@@ -5,6 +5,7 @@ import {
   END,
   type Model,
   memoryStore,
+  type RunEvent,
   type RunStatus,
   resume as resumeRun,
   run,
@@ -349,4 +350,107 @@ test("a reader that comes at any word shows each word once [V57]", async () => {
     ]);
     expect(chunks.some(({ type }) => type === "reset-step")).toBe(false);
   }
+});
+
+/** Creates an event of the run `r1` on the main branch. */
+function createEvent<Type extends RunEvent["type"]>(
+  type: Type,
+  body: Omit<Extract<RunEvent, { readonly type: Type }>, "type" | "seq" | "at" | "branch">,
+): UiFrame {
+  const event: unknown = { type, ...body, seq: 1, at: 0, branch: "main" };
+  return isFrame(event) ? event : { type: "ui.status", run: "", status: "running" };
+}
+
+function isFrame(event: unknown): event is UiFrame {
+  return typeof event === "object" && event !== null && "type" in event;
+}
+
+const started = createEvent("run.started", { run: "r1", thread: "t1", graph: "g", attempt: 1, recovered: false });
+
+function createDelta(node: string, text: string): UiFrame {
+  return createEvent("message.delta", { node, task: `0:${node}`, messageId: `0:${node}:model`, kind: "text", text });
+}
+
+test("a retraction of one of two parallel messages leaves the other as it is, and both go on [V32]", () => {
+  const { chunks } = mapFrames(
+    [
+      started,
+      createDelta("a", "one "),
+      createDelta("b", "wrong "),
+      createDelta("a", "two "),
+      createEvent("message.retracted", {
+        node: "b",
+        task: "0:b",
+        messageId: "0:b:model",
+        model: "m",
+        kind: "overloaded",
+      }),
+      createDelta("a", "three"),
+      createDelta("b", "right"),
+    ],
+    { run: "r1" },
+  );
+  expect(chunks.filter(({ type }) => type === "reset-step")).toHaveLength(1);
+  expect(applyChunks(chunks)).toEqual([
+    { type: "step-start" },
+    { type: "text", text: "one two three", state: "streaming" },
+    { type: "text", text: "right", state: "streaming" },
+  ]);
+});
+
+test("a snapshot continues what is shown, and replaces what differs from it", () => {
+  const createSnapshot = (text: string): UiFrame =>
+    createEvent("snapshot", {
+      run: "r1",
+      messages: [
+        {
+          ...{ id: "0:a:model", branch: "main", node: "a", task: "0:a", text, reasoning: "" },
+          ...{ calls: [{ callId: "c1", tool: "look", argsText: '{"at":' }], complete: false },
+        },
+      ],
+      tools: [],
+    });
+  const before = [started, createDelta("a", "one "), createDelta("b", "of a process that died")];
+  const continued = mapFrames([started, createDelta("a", "one "), createSnapshot("one two ")], { run: "r1" });
+  expect(continued.chunks.some(({ type }) => type === "reset-step")).toBe(false);
+  const shown = [
+    { type: "step-start" },
+    { type: "text", text: "one two ", state: "done" },
+    { type: "tool-look", toolCallId: "c1", state: "input-streaming", rawInput: '{"at":' },
+  ];
+  expect(applyChunks(continued.chunks)).toEqual(shown);
+  const replaced = mapFrames([...before, createSnapshot("one two ")], { run: "r1" });
+  expect(applyChunks(replaced.chunks)).toEqual(shown);
+  const other = mapFrames([...before, createSnapshot("again ")], { run: "r1" });
+  expect(applyChunks(other.chunks)).toMatchObject([{ type: "step-start" }, { text: "again " }, { type: "tool-look" }]);
+});
+
+test("a call that a recovered run makes again is running again until its new result", () => {
+  const place = { node: "tools", task: "1:0", callId: "c1", tool: "look" };
+  const callDelta = { node: "model", task: "0:0", messageId: "0:0:model", callId: "c1", tool: "look", argsText: "{}" };
+  const result = { callId: "c1", name: "look", isError: false, attempts: 1, elapsedMs: 0 };
+  const complete = (text: string): UiFrame =>
+    createEvent("tool.completed", { ...place, result: { ...result, content: [{ type: "text", text }] } });
+  const frames = [
+    started,
+    createEvent("message.call_delta", callDelta),
+    createEvent("tool.body_started", { ...place, args: {} }),
+    complete("lost"),
+    createEvent("tool.body_started", { ...place, args: {} }),
+  ];
+  expect(applyChunks(mapFrames(frames, { run: "r1" }).chunks)).toMatchObject([{}, { state: "input-available" }]);
+  const again = mapFrames([...frames, complete("kept")], { run: "r1" });
+  expect(applyChunks(again.chunks)).toMatchObject([{}, { state: "output-available", output: "kept" }]);
+});
+
+test("messages to the run at work are parts of its message only with the option steering", () => {
+  const user = { role: "user", id: "u2", content: [{ type: "text", text: "hurry" }] } as const;
+  const commit = createEvent("step.committed", {
+    ...{ step: 1, checkpoint: 2, parent: 1, source: "step", run: "r1", nodes: [], next: [], bytes: 0, durationMs: 0 },
+    changes: { messages: { kind: "append", items: [user] } },
+  });
+  expect(applyChunks(mapFrames([started, commit], { run: "r1" }).chunks)).toEqual([]);
+  expect(applyChunks(mapFrames([started, commit], { run: "r1", steering: true }).chunks)).toEqual([
+    { type: "steering-message", id: "u2", parts: [{ type: "text", text: "hurry" }] },
+  ]);
 });

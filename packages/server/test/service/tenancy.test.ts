@@ -21,6 +21,7 @@ const acts: Readonly<Record<string, (service: CallerService, thread: string, run
   sendMessage: (service, thread) => service.sendMessage(thread, { kind: "steer", messages: [] }),
   listRuns: (service, thread) => service.listRuns(thread, {}),
   getRun: (service, _thread, run) => service.getRun(run),
+  findRunStart: (service, _thread, run) => service.findRunStart(run),
   waitForRun: (service, _thread, run) => service.waitForRun(run, never),
   getState: (service, thread) => service.getState(thread),
   listStates: (service, thread) => service.listStates(thread, {}),

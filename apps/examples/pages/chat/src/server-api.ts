@@ -49,12 +49,7 @@ const messages = z.array(
 
 /** Loads the messages of a chat; a chat that does not exist yet has none. */
 export async function loadMessages(chat: string, token: string): Promise<UIMessage[]> {
-  try {
-    return messages.parse(await getJson(`/ui/${graph}/${encodeURIComponent(chat)}/messages`, token));
-  } catch (error) {
-    if (error instanceof ServerError && error.status === 404) return [];
-    throw error;
-  }
+  return messages.parse(await getJson(`/ui/${graph}/${encodeURIComponent(chat)}/messages`, token));
 }
 
 const threads = z.object({

@@ -122,6 +122,7 @@ test("a wrong token is refused on the page, and a right one opens the chat", asy
 test("the page shows text and tools at all sizes in both themes, without a sideways scroll and with enough contrast", async () => {
   const { page } = await openDesk();
   await page.screenshot({ path: join(screens, "empty.png") });
+  expect(await read(page, ".banner")).toBe("");
   await send(page, "What is the weather?");
   await waitForText(page, "That is done.");
   await send(page, "Please pay Ada.");

@@ -8,6 +8,7 @@ import type { RunEvent } from "./run-event.ts";
 export interface OpenWorkFold {
   /** Applies a frame: its event, or the commit that makes open work durable. */
   apply(frame: Pick<RelayFrame, "event" | "committed">): void;
+  /** Returns true if nothing is open. */
   isEmpty(): boolean;
   /** Returns a copy that later frames do not change. */
   read(): OpenWork;

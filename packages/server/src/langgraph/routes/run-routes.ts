@@ -180,7 +180,7 @@ async function joinStream(call: RouteCall, settings: LangGraphSettings): Promise
   const known = getStreamSelection(run);
   const given = parseStreamModes(query.getAll("stream_mode"));
   const place = parsePlace(request.headers.get("last-event-id"));
-  const after = place === undefined ? await call.service.findRunStart(run.id) : 0;
+  const after = place === undefined ? ((await call.service.findRunStart(run.id)) ?? 0) : 0;
   return respondWithStream(call, settings, {
     ...{ run, after, place },
     modes: given.length === 0 ? known.modes : given,

@@ -93,10 +93,10 @@ function mapStart(event: EventOf<"run.started">, memory: V2Memory): readonly V2F
 }
 
 /** Inner graphs of an earlier run are no part of the tree of the next. */
-function forgetGraphs({ graphs, progress, toldCalls }: V2Memory, branch: string): void {
+function forgetGraphs({ graphs, progress, sentCalls }: V2Memory, branch: string): void {
   for (const [key, graph] of graphs) if (graph.branch === branch && graph.withinId !== "") graphs.delete(key);
   progress.clear();
-  toldCalls.clear();
+  sentCalls.clear();
 }
 
 function forgetMessages({ graphs }: V2Memory, branch: string): void {

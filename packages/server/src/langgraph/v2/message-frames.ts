@@ -262,7 +262,7 @@ function finishMessage(streamed: Streamed, message: AssistantMessage): readonly 
   return [...voided, ...finished, ...start, ...mapFiles(streamed, message), end];
 }
 
-/** Number of failed requests for the message: as many as `model.retried` has told. */
+/** Number of failed requests for the message: equal to the number in `model.retried`. */
 function countFailures({ failedAttempts = [] }: AssistantMessage): number {
   return failedAttempts.filter(({ kind }) => kind !== "auxiliary").length;
 }

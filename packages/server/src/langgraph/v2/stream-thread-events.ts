@@ -21,7 +21,7 @@ export interface ThreadEventStream {
 
 /**
  * Opens the events of a thread from its start, also for a client that has read a part: the run, the state and the calls of
- * the rest are told by the events before.
+ * the rest are built from the events before.
  */
 export async function openThreadEvents({
   service,
@@ -57,7 +57,7 @@ export async function* streamThreadEvents(
   return undefined;
 }
 
-/** Reads events for one client: loads states that events do not tell, maps, numbers and selects. */
+/** Reads events for one client: loads states that events do not contain, maps, numbers and selects. */
 export class V2Reader {
   readonly memory: V2Memory;
   readonly #stream: ThreadEventStream;
@@ -100,7 +100,7 @@ export class V2Reader {
     return bytes;
   }
 
-  /** Loads the state before a checkpoint, or at the checkpoint, where earlier events have not told it. */
+  /** Loads the state before a checkpoint, or at the checkpoint, where earlier events do not contain it. */
   async #prepareState(event: RunEvent): Promise<void> {
     if (event.type !== "step.committed") return await this.#prepareWork(event);
     const graph = getV2Graph(this.memory, event);

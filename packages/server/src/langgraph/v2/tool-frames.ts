@@ -16,14 +16,14 @@ interface CallPlace extends V2Place {
 export function mapTool(event: RunEvent, memory: V2Memory): readonly V2Frame[] {
   switch (event.type) {
     case "tool.body_started":
-      return tell(memory, createStart(memory, event, event.args));
+      return sendOnce(memory, createStart(memory, event, event.args));
     case "tool.progress":
       return [createOutput(memory, event, event.text)];
     case "tool.update":
       return [createOutput(memory, event, toText(event.partial))];
     case "tool.completed":
     case "tool.failed":
-      return tell(memory, createEnd(memory, event, event.result));
+      return sendOnce(memory, createEnd(memory, event, event.result));
     default:
       return [];
   }
@@ -37,7 +37,7 @@ export function mapOpenTools({ tools, at }: OpenWork & { readonly at: number }, 
     const graph = getV2Graph(memory, tool);
     const lines = [...tool.progress, ...(tool.update === undefined ? [] : [toText(tool.update)])];
     const start = createStart(memory, place, findCallArgs(graph, tool.callId));
-    return [...tell(memory, start), ...lines.map((line) => createOutput(memory, place, line))];
+    return [...sendOnce(memory, start), ...lines.map((line) => createOutput(memory, place, line))];
   });
 }
 
@@ -49,18 +49,18 @@ export function mapToolMessage(
 ): readonly V2Frame[] {
   const { callId, name, isError } = message;
   const call = { ...place, callId, tool: name };
-  const end = tell(memory, createEnd(memory, call, message));
+  const end = sendOnce(memory, createEnd(memory, call, message));
   // A call with an error was perhaps denied, and its tool never began.
   if (isError) return end;
   const args = findCallArgs(getV2Graph(memory, place), callId);
-  return [...tell(memory, createStart(memory, call, args)), ...end];
+  return [...sendOnce(memory, createStart(memory, call, args)), ...end];
 }
 
-/** Start and end of a call are told once. */
-function tell({ toldCalls }: V2Memory, frame: V2Frame): readonly V2Frame[] {
+/** The start and the end of a call are sent once. */
+function sendOnce({ sentCalls }: V2Memory, frame: V2Frame): readonly V2Frame[] {
   const id = frame.id ?? "";
-  if (toldCalls.has(id)) return [];
-  toldCalls.add(id);
+  if (sentCalls.has(id)) return [];
+  sentCalls.add(id);
   return [frame];
 }
 

@@ -32,7 +32,7 @@ export interface V2Message {
   isVoided: boolean;
 }
 
-/** State of a graph, outermost or inner, as far as events have told it. */
+/** State of a graph, outermost or inner, built from events. */
 export interface V2Graph {
   readonly branch: string;
   readonly withinId: string;
@@ -70,13 +70,13 @@ export interface V2Memory {
   readonly graphs: Map<string, V2Graph>;
   /** Number of equal lines of progress by call. */
   readonly progress: Map<string, number>;
-  /** Ids of the frames that said that a call has started or has ended. */
-  readonly toldCalls: Set<string>;
+  /** Ids of the sent frames about the start and the end of a call. */
+  readonly sentCalls: Set<string>;
 }
 
 /** Creates the memory for a reader. */
 export function createV2Memory({ hitl }: { readonly hitl: boolean }): V2Memory {
-  return { hitl, runs: new Map(), graphs: new Map(), progress: new Map(), toldCalls: new Set() };
+  return { hitl, runs: new Map(), graphs: new Map(), progress: new Map(), sentCalls: new Set() };
 }
 
 /** Place of an event in a thread. */

@@ -42,7 +42,7 @@ export function createControlActs(scope: CallerScope, cursors: Cursors): Pick<Ca
     getRun: async (run) => toRunView(scope, (await scope.requireRun(run)).row),
     findRunStart: async (run) => {
       const { thread } = await scope.requireRun(run);
-      return (await findSeqBeforeStart(scope, scope.toStoredId(thread), run)) ?? 0;
+      return await findSeqBeforeStart(scope, scope.toStoredId(thread), run);
     },
     waitForRun: async (run, signal) => {
       const { thread } = await scope.requireRun(run);

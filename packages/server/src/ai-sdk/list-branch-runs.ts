@@ -4,7 +4,7 @@ import { listWrittenMessages } from "./list-written-messages.ts";
 import { readFrames } from "./read-frames.ts";
 
 /** Run of a branch or of one of its ancestors. */
-export interface RunOfBranch {
+export interface BranchRun {
   readonly run: string;
   /** Checkpoint from which the run works: that of its input, else the newest before it; undefined without one. */
   readonly start: number | undefined;
@@ -14,17 +14,17 @@ export interface RunOfBranch {
   readonly hasAnswer: boolean;
 }
 
-interface Draft extends RunOfBranch {
+interface Draft extends BranchRun {
   start: number | undefined;
   readonly userMessages: Map<string, number>;
   hasAnswer: boolean;
 }
 
 /** Lists the runs of a branch, oldest first. */
-export async function listRunsOfBranch(
+export async function listBranchRuns(
   service: CallerService,
   place: { readonly thread: string; readonly branch: string | undefined; readonly signal: AbortSignal },
-): Promise<readonly RunOfBranch[]> {
+): Promise<readonly BranchRun[]> {
   const runs: Draft[] = [];
   let checkpoint: number | undefined;
   for await (const frame of readFrames(service, {
