@@ -38,11 +38,12 @@ function readOpenText(messages: unknown): string | undefined {
   return texts.length === 0 ? undefined : texts.join("");
 }
 
-/** Reads the text of a message. */
+/** Reads the text of a message, without its reasoning. */
 function readContent(message: unknown): string | undefined {
   const [record] = listRecords([message]);
   const blocks = listRecords(record?.["content"]);
-  return record === undefined ? undefined : blocks.map(({ text }) => (typeof text === "string" ? text : "")).join("");
+  if (record === undefined) return undefined;
+  return blocks.flatMap(({ type, text }) => (type === "text" && typeof text === "string" ? [text] : [])).join("");
 }
 
 function listRecords(value: unknown): readonly Readonly<Record<string, unknown>>[] {

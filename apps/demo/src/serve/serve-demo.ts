@@ -115,8 +115,14 @@ With the LangGraph SDK (npm install @langchain/langgraph-sdk):
   const client = new Client({ apiUrl: \`http://127.0.0.1:\${port}/langgraph\`, apiKey: token });
   const { thread_id } = await client.threads.create();
   const input = { messages: [{ role: "user", content: "What is in this tree?" }] };
-  for await (const { event, data } of client.runs.stream(thread_id, "audit", { input, streamMode: "messages-tuple" }))
-    if (event === "messages") process.stdout.write(data[0].content);
+  let last;
+  for await (const { event, data } of client.runs.stream(thread_id, "audit", { input, streamMode: "messages-tuple" })) {
+    if (event === "messages") process.stdout.write((data[0].id === last ? "" : "\\n\\n") + data[0].content);
+    if (event === "messages") last = data[0].id; // a new id begins a new message
+  }
+
+Ask to "Write a report" to see a call that waits for approval. Kill the server in the middle of an answer and start
+it again: the LangGraph client continues by itself; with fetch, read ${url}/api/threads/first/events?end=idle
 
 Ctrl-C stops the server. Start it again with the same store, and its threads, port and token are there.`;
 }

@@ -33,7 +33,8 @@ for await (const event of thread.stream("talker", { input: { messages: [message]
   if (shown.endsWith("and ")) stopping ??= stop();
 }
 await stopping;
-const { status } = await thread.state();
+const { status, values } = await thread.state();
 console.log("the thread is", status);
+console.log("saved messages:", Array.isArray(values["messages"]) ? values["messages"].length : 0);
 await server.close();
 await host.stop();
