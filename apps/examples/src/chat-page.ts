@@ -1,6 +1,6 @@
 /**
- * Server of the chat page in pages/chat: `node chat-page.ts [port]`. Serves the built page, and an agent whose model is
- * a script of rules, to two tenants. With CHAT_PAGE_STEPPED=1 the long story waits for lines on the standard input, each
+ * Server of the pages in pages/chat and pages/use-stream: `node chat-page.ts [port] [page]`. Serves the built page, and
+ * an agent whose model is a script of rules, to two tenants. With CHAT_PAGE_STEPPED=1 the long story waits for lines on the standard input, each
  * with the number of words to say.
  */
 import { existsSync, readFileSync } from "node:fs";
@@ -11,6 +11,7 @@ import { fileURLToPath } from "node:url";
 import { serveHttp } from "@statewright/host";
 import { serve } from "@statewright/server";
 import { uiStream } from "@statewright/server/ai-sdk";
+import { langgraph } from "@statewright/server/langgraph";
 import { call, failWith, type ScriptedReply, say, scriptedModel } from "@statewright/testing";
 import {
   createAgent,
@@ -27,7 +28,8 @@ import { confirmTools } from "statewright/middleware";
 import * as z from "zod";
 
 const port = Number(process.argv[2] ?? "4270");
-const folder = process.env["CHAT_PAGE_FOLDER"] ?? fileURLToPath(new URL("../pages/chat/dist/", import.meta.url));
+const page = process.argv[3] ?? "chat";
+const folder = process.env["CHAT_PAGE_FOLDER"] ?? fileURLToPath(new URL(`../pages/${page}/dist/`, import.meta.url));
 const store = sqliteStore(process.env["CHAT_PAGE_FILE"] ?? "chats.db");
 
 const pay = defineTool({
@@ -120,7 +122,7 @@ const server = serve({
       bob: { token: "bob-has-a-long-token", tenant: "globex" },
     },
   },
-  protocols: [uiStream()],
+  protocols: [uiStream(), langgraph()],
 });
 
 const types: Readonly<Record<string, string>> = {
@@ -141,7 +143,7 @@ function readPage(path: string): Response {
 const { port: opened } = await serveHttp(
   async (request) => {
     const { pathname } = new URL(request.url);
-    return /^\/(?:ui|api)\//.test(pathname) ? await server.fetch(request) : readPage(pathname);
+    return /^\/(?:ui|api|langgraph)\//.test(pathname) ? await server.fetch(request) : readPage(pathname);
   },
   { port },
 );
