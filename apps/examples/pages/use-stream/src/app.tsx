@@ -3,6 +3,7 @@ import { type ReactNode, useCallback, useMemo, useState } from "react";
 import { SignIn } from "../../chat/src/sign-in.tsx";
 import { ThemeSwitch } from "../../chat/src/theme-switch.tsx";
 import { Chat, type State } from "./chat.tsx";
+import { getStatus } from "./errors.ts";
 import { getText } from "./message-view.tsx";
 
 const tokenKey = "use-stream-page-token";
@@ -55,10 +56,11 @@ function Desk({ token, onSignOut }: DeskProps): ReactNode {
   );
   const refreshChats = useCallback((): void => {
     listChats(client).then(setChats, (error: unknown) => {
+      if (getStatus(error) === 401) return onSignOut(true);
       // The list is no more than help: the chat shows the failure of the server.
       console.warn("the list of chats is not up to date", error);
     });
-  }, [client]);
+  }, [client, onSignOut]);
 
   const showThread = (id: string | null): void => {
     window.history.replaceState(null, "", id === null ? window.location.pathname : `?thread=${id}`);
@@ -100,6 +102,7 @@ function Desk({ token, onSignOut }: DeskProps): ReactNode {
       <Chat
         key={opened}
         {...{ thread, token, notice, onSignOut }}
+        onNew={() => goTo(null)}
         onThread={showThread}
         onSettled={refreshChats}
         onConflict={() => {

@@ -16,6 +16,7 @@ export interface ChatProps {
   readonly token: string;
   /** Sentence about a change of another window. */
   readonly notice: string | undefined;
+  readonly onNew: () => void;
   readonly onThread: (thread: string) => void;
   readonly onSignOut: (refused: boolean) => void;
   /** Called when the server refuses an answer because the thread has changed. */
@@ -44,7 +45,7 @@ type Assistant = ReturnType<typeof useAssistant>;
 
 /** Chat with a thread of the server. */
 export function Chat(props: ChatProps): ReactNode {
-  const { thread, notice, onSettled } = props;
+  const { thread, notice, onNew, onSettled } = props;
   const stream = useAssistant(props);
   const { messages, isLoading, error } = stream;
   useJoinedRun(stream, thread);
@@ -88,6 +89,11 @@ export function Chat(props: ChatProps): ReactNode {
       {failure !== undefined && !isLoading && (
         <div className="banner" role="alert">
           <span>{isLostConnection(failure) ? "The connection is lost." : describeError(failure)}</span>
+          {getStatus(failure) === 404 && (
+            <button type="button" onClick={onNew}>
+              Start a new chat
+            </button>
+          )}
           {getStatus(failure) === undefined && (
             <button type="button" onClick={() => void stream.submit(null)}>
               Try again

@@ -112,9 +112,8 @@ test("a wrong token is refused on the page, and a right one opens the chat", asy
   await clickButton(page, "Sign out");
   await page.type("#token", "a-token-of-nobody-at-all");
   await page.click("button[type=submit]");
-  await waitForText(page, "What can I do for you?");
-  await send(page, "Hello.");
   await waitForText(page, "This token is not accepted.");
+  await page.screenshot({ path: join(screens, "use-stream-refused.png") });
   await page.type("#token", tokens.ann);
   await page.click("button[type=submit]");
   await waitForText(page, "What can I do for you?");
@@ -233,6 +232,9 @@ test("a user of another tenant sees nothing of a chat at the same address", asyn
   await waitForText(other, "This chat does not exist.");
   expect(await read(other)).not.toContain("secret");
   await other.screenshot({ path: join(screens, "use-stream-other-tenant.png") });
+  await clickButton(other, "Start a new chat");
+  await waitForText(other, "What can I do for you?");
+  expect(await read(other, ".chats")).toBe("");
 });
 
 test("a killed server costs the page nothing: it connects again and shows each word once", async () => {
