@@ -104,3 +104,22 @@ function files(folder: string, wanted: RegExp): string[] {
     .map((file) => join(folder, file))
     .filter((file) => wanted.test(file) && !file.includes("node_modules"));
 }
+
+test("each protocol of the server has a page with a tested program, a mapping, and what is refused [V145]", () => {
+  for (const page of ["server-api.md", "langgraph-sdk.md", "ai-sdk-ui.md"]) {
+    const text = readFileSync(join(root, "docs", page), "utf8");
+    expect(text, page).toMatch(/^Program: /m);
+    expect(text, page).toMatch(/^## What is refused/m);
+    expect(text.match(/^\| /gm)?.length ?? 0, page).toBeGreaterThan(20);
+  }
+  for (const page of ["secure-a-server.md", "tenants.md", "stop-button.md", "tour/8-serve.md", "tour/9-secure.md"])
+    expect(readFileSync(join(root, "docs", page), "utf8"), page).toMatch(/^Program: /m);
+  expect(readFileSync(join(root, "docs/behind-a-proxy.md"), "utf8")).toMatch(/nginx[\s\S]*Caddy[\s\S]*Cloudflare/);
+});
+
+test("the page about deployments says for each part of a server whether it needs sticky threads [V132]", () => {
+  const [, section = ""] =
+    /^## Run several replicas\n([\s\S]*?)\n## /m.exec(readFileSync(join(root, "docs/deploy.md"), "utf8")) ?? [];
+  for (const part of ["cancel and pause", "text in flight", "idempotency keys", "recovery"])
+    expect(section).toMatch(new RegExp(`^\\| [^|]*${part}[^|]*\\| (?:yes|no) \\|`, "m"));
+});

@@ -203,6 +203,15 @@ describe("the table of rules", () => {
   });
 });
 
+/** Rules of the server that are not built: other protocols, webhooks, WebSocket, the dev server, metrics. */
+const laterServerRules = new Set(
+  [52, 63, ...range(65, 93), 95, ...range(123, 127), 133, 134, 144].map((number) => `V${number}`),
+);
+
+function range(first: number, last: number): number[] {
+  return Array.from({ length: last - first + 1 }, (_, index) => first + index);
+}
+
 test("docs/rules holds every id exactly once", () => {
   const found = readdirSync(join(repository, "docs/rules"))
     .filter((page) => page.endsWith(".md"))
@@ -230,6 +239,7 @@ test("docs/rules holds every id exactly once", () => {
     "Y8",
     "Y33",
     "Y35",
+    ...listIds("V", 146).filter((id) => !laterServerRules.has(id)),
   ];
   expect(found.toSorted()).toEqual(expected.toSorted());
 });

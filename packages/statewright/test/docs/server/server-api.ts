@@ -4,7 +4,7 @@ import { serve } from "@statewright/server";
 import { createAgent, defineContext, engine, sqliteStore } from "statewright";
 import { confirmTools } from "statewright/middleware";
 import * as z from "zod";
-import { createBankModel, defineTransfer } from "../serving/bank-model.ts";
+import { createBankModel, defineTransfer } from "./bank-model.ts";
 
 const User = defineContext({ userId: z.string() });
 const store = sqliteStore("chats.db");

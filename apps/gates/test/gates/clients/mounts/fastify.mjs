@@ -1,4 +1,6 @@
+// @boundaries-ignore installed by the gate
 import { getRequestListener } from "@hono/node-server";
+// @boundaries-ignore installed by the gate
 import Fastify from "fastify";
 import { server } from "./server.mjs";
 

@@ -1,3 +1,4 @@
+// @boundaries-ignore installed by the gate
 import { H3, serve } from "h3";
 import { server } from "./server.mjs";
 

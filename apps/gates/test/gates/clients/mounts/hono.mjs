@@ -1,4 +1,6 @@
+// @boundaries-ignore installed by the gate
 import { serve } from "@hono/node-server";
+// @boundaries-ignore installed by the gate
 import { Hono } from "hono";
 import { server } from "./server.mjs";
 
