@@ -20,6 +20,9 @@ export interface RequestsReport {
 /** Requests of a session, which has one server and one seed. */
 const requestsPerSession = 100;
 
+/** Milliseconds after which a client leaves a request. */
+const maxWaitMs = 600_000;
+
 const token = "token-of-the-fuzz-0123456789";
 
 /** Sends `count` requests to a protocol, in sessions of a hundred; each session has its own seed. */
@@ -126,6 +129,8 @@ async function send(
     signal: left.signal,
     ...(body === undefined ? {} : { body }),
   });
+  // A wait for a run that rests forever has no end: its client leaves.
+  const stay = clock.schedule.after(maxWaitMs, () => left.abort());
   const response = await clock.until(server.fetch(request));
   const isStream = response.headers.get("content-type")?.startsWith("text/event-stream") === true;
   const reader = response.body?.getReader();
@@ -136,6 +141,7 @@ async function send(
     if (done) break;
     text += decoder.decode(value, { stream: true });
   }
+  stay();
   left.abort();
   await clock.until(reader?.cancel() ?? Promise.resolve());
   return { status: response.status, text };

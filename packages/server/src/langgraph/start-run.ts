@@ -174,7 +174,9 @@ type StartInput = Parameters<CallerService["startRun"]>[1];
  * as on a LangGraph server.
  */
 async function startWithInput({ service, thread, body }: RunRequest, start: StartInput): Promise<StartedRun> {
-  const onBusy = busyModes[body.multitask_strategy ?? "reject"];
+  const asked = busyModes[body.multitask_strategy ?? "reject"];
+  // An input behind a run that waits for a person would never start: the input ends that run, as for `reject`.
+  const onBusy = asked === "enqueue" && (await isResting(service, thread)) ? "cancel" : asked;
   try {
     return await service.startRun(thread, { ...start, onBusy });
   } catch (error) {
@@ -198,4 +200,14 @@ export async function rollBackRun(service: CallerService, thread: string, run: s
     }
     before = page.next;
   } while (before !== undefined);
+}
+
+/** Returns true if the newest run of the thread rests without an end; false for a missing thread. */
+async function isResting(service: CallerService, thread: string): Promise<boolean> {
+  try {
+    return restingStatuses.has((await service.getThread(thread)).status);
+  } catch (error) {
+    if (!isStatewrightError(error, "unknown_thread")) throw error;
+    return false;
+  }
 }
