@@ -16,7 +16,7 @@ export {
   checkStrings,
   checkTime,
   listOptionNames,
-  requireOneOf,
+  requireAny,
 } from "./base/options.ts";
 export { packageVersion } from "./base/package-version.ts";
 export { createPatternRedactor } from "./base/redaction/redact-patterns.ts";

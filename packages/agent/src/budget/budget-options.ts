@@ -11,7 +11,7 @@ import {
   listOptionNames,
   type Prices,
   parsePrices,
-  requireOneOf,
+  requireAny,
 } from "@statewright/core/adapter";
 import { type BudgetKind, type BudgetLimits, budgetKinds } from "./budget-spent.ts";
 
@@ -124,7 +124,7 @@ export function parseBudgetOptions(options: BudgetOptions): ParsedBudgetOptions 
       expected: "a share of the limits between 0 and 1, such as 0.8",
       got: warnAt,
     });
-  requireOneOf("budget", { turns, toolCalls, tokens, cost, wallMs });
+  requireAny("budget", { turns, toolCalls, tokens, cost, wallMs });
   if (cost !== undefined && options.prices === undefined)
     throw invalidOption({
       where: "budget",

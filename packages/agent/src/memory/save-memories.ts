@@ -21,7 +21,7 @@ import {
   invalidOption,
   isAnyModel,
   listOptionNames,
-  requireOneOf,
+  requireAny,
 } from "@statewright/core/adapter";
 import { isFromPerson } from "../agent/is-from-person.ts";
 import { formatMessage } from "../context/format-message.ts";
@@ -203,7 +203,7 @@ function checkSaveOptions(options: SaveMemoriesOptions<never>): void {
   const { namespace, by = "words", model, extract, instructions, limit, ttlMs } = options;
   checkNamespace("saveMemories", namespace);
   checkChoice("saveMemories", { by }, ["words", "nearness"]);
-  requireOneOf("saveMemories", { model, extract });
+  requireAny("saveMemories", { model, extract });
   if (model !== undefined && !isAnyModel(model))
     throw invalidOption({
       where: "saveMemories",

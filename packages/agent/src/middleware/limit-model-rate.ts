@@ -8,7 +8,7 @@ import {
   checkTime,
   invalidOption,
   listOptionNames,
-  requireOneOf,
+  requireAny,
 } from "@statewright/core/adapter";
 import { type CountTokens, createTokenMeter } from "../context/count-tokens.ts";
 import { createTokenLedger } from "../context/token-ledger.ts";
@@ -53,7 +53,7 @@ export function limitModelRate(options: LimitModelRateOptions): Middleware {
     }),
   );
   const { requests, tokens, perMs = 60_000, countTokens, tree = true } = options;
-  requireOneOf("limitModelRate", { requests, tokens });
+  requireAny("limitModelRate", { requests, tokens });
   checkCount("limitModelRate", { requests, tokens });
   checkTime("limitModelRate", { perMs });
   checkFlag("limitModelRate", { tree });

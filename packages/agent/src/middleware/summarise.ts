@@ -17,7 +17,7 @@ import {
   invalidOption,
   isAnyModel,
   listOptionNames,
-  requireOneOf,
+  requireAny,
 } from "@statewright/core/adapter";
 import { createLastValueChannel, type LastValueChannel } from "../agent/last-value-channel.ts";
 import { type CountTokens, createTokenMeter, type TokenMeter } from "../context/count-tokens.ts";
@@ -224,7 +224,7 @@ function checkSummariseOptions(options: SummariseOptions): void {
       expected: "a model, such as a small model of your provider",
       got: model,
     });
-  requireOneOf("summarise", { triggerTokens, triggerMessages });
+  requireAny("summarise", { triggerTokens, triggerMessages });
   checkCount("summarise", { triggerTokens, triggerMessages, keepTokens, keepMessages, maxSummaryTokens });
   if (instructions !== undefined && typeof instructions !== "string")
     throw invalidOption({ where: "summarise", option: "instructions", expected: "a text", got: instructions });

@@ -1,7 +1,7 @@
 /** Middleware that trims the beginning of a long conversation in model requests. */
 
 import { defineMiddleware, type Message, type Middleware } from "@statewright/core";
-import { checkCount, checkFlag, checkOptions, listOptionNames, requireOneOf } from "@statewright/core/adapter";
+import { checkCount, checkFlag, checkOptions, listOptionNames, requireAny } from "@statewright/core/adapter";
 import { type CountTokens, createTokenMeter } from "../context/count-tokens.ts";
 import { createTokenLedger } from "../context/token-ledger.ts";
 import { computeTrimRange, findUserTurnsStart, getRetainedFront, trimToRange } from "../context/trim-range.ts";
@@ -38,7 +38,7 @@ export function trimMessages(options: TrimMessagesOptions): Middleware {
     }),
   );
   const { maxTokens, maxMessages, maxUserTurns, keepFirst = false, countTokens } = options;
-  requireOneOf("trimMessages", { maxTokens, maxMessages, maxUserTurns });
+  requireAny("trimMessages", { maxTokens, maxMessages, maxUserTurns });
   checkCount("trimMessages", { maxTokens, maxMessages, maxUserTurns });
   checkFlag("trimMessages", { keepFirst });
   const meter = createTokenMeter("trimMessages", countTokens);

@@ -167,7 +167,7 @@ export function checkChoice(
 }
 
 /** Throws `invalid_option` when none of the options is set, because the middleware would have no effect. */
-export function requireOneOf(owner: string, options: Readonly<Record<string, unknown>>): void {
+export function requireAny(owner: string, options: Readonly<Record<string, unknown>>): void {
   if (Object.values(options).some((value) => value !== undefined)) return;
   throw invalidOption({
     where: owner,

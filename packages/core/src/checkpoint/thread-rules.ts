@@ -6,7 +6,7 @@ import { StatewrightError } from "../base/errors.ts";
 import { checkId } from "../base/ids.ts";
 import { invalidOption } from "../base/invalid-option.ts";
 import { isData, isPlainObject, type JsonObject } from "../base/json.ts";
-import { checkChoice, checkNumber, checkOptions, listOptionNames, requireOneOf } from "../base/options.ts";
+import { checkChoice, checkNumber, checkOptions, listOptionNames, requireAny } from "../base/options.ts";
 import type { Codec } from "../state/codec.ts";
 import { type CheckpointRow, type RunStatus, runStatuses } from "./checkpoint.ts";
 import { parseControl } from "./control.ts";
@@ -50,7 +50,7 @@ export function checkThreadPatch(thread: string, patch: ThreadPatch): void {
   const { at, title, metadata } = patch;
   checkId("thread", thread);
   checkNumber("updateThread", { at: at ?? null }, 0);
-  requireOneOf("updateThread", { title, metadata });
+  requireAny("updateThread", { title, metadata });
   if (title !== undefined && title !== null) checkTitle("updateThread", title);
   checkThreadMetadata("updateThread", metadata);
 }

@@ -1,7 +1,7 @@
 /** Retention: deletes old checkpoints without changing the state of the remaining checkpoints. */
 import { isStatewrightError } from "../base/errors.ts";
 import { checkId } from "../base/ids.ts";
-import { checkCount, checkNumber, checkOptions, listOptionNames, requireOneOf } from "../base/options.ts";
+import { checkCount, checkNumber, checkOptions, listOptionNames, requireAny } from "../base/options.ts";
 import { systemWorld, type World } from "../base/world.ts";
 import { mergeDeltas } from "../checkpoint/codec/merge-deltas.ts";
 import { readStoreTime } from "../checkpoint/read-store-time.ts";
@@ -90,7 +90,7 @@ async function* streamThreadIds(store: Store): AsyncGenerator<string> {
 }
 
 function checkRetention({ keepLast, olderThanMs }: PruneOptions): void {
-  requireOneOf("pruneThread", { keepLast, olderThanMs });
+  requireAny("pruneThread", { keepLast, olderThanMs });
   checkCount("pruneThread", { keepLast });
   checkNumber("pruneThread", { olderThanMs }, 0);
 }

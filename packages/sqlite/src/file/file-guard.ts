@@ -247,14 +247,14 @@ class LockTable {
  */
 function openLockInfo(link: Link): number | undefined {
   try {
-    const name = readdirSync("/proc/self/fd").find((each) => isDescriptorOf(Number(each), link));
+    const name = readdirSync("/proc/self/fd").find((each) => isFileDescriptor(Number(each), link));
     return name === undefined ? undefined : openSync(`/proc/self/fdinfo/${name}`, "r");
   } catch {
     return undefined;
   }
 }
 
-function isDescriptorOf(handle: number, { device, inode }: Link): boolean {
+function isFileDescriptor(handle: number, { device, inode }: Link): boolean {
   try {
     const { dev, ino } = fstatSync(handle);
     return dev === device && ino === inode;

@@ -17,7 +17,7 @@ const advice = {
 export function toStoreError(thrown: unknown, place: ErrorPlace = {}): StatewrightError {
   if (isStatewrightError(thrown)) return thrown;
   const sqlite = getErrorCode(thrown);
-  if (handleLimitCodes.has(sqlite) || (sqlite.startsWith("SQLITE_CANTOPEN") && isOutOfHandles()))
+  if (handleLimitCodes.has(sqlite) || (sqlite.startsWith("SQLITE_CANTOPEN") && hasNoFreeHandles()))
     return createTooManyFilesError(thrown);
   // Only a damaged row causes a SyntaxError of the platform here.
   if (thrown instanceof SyntaxError)
@@ -38,7 +38,7 @@ export function isBusy(thrown: unknown): boolean {
 const handleLimitCodes: ReadonlySet<string> = new Set(["EMFILE", "ENFILE"]);
 
 /** SQLite does not report the reason of a failed open. */
-function isOutOfHandles(): boolean {
+function hasNoFreeHandles(): boolean {
   try {
     closeSync(openSync(devNull, "r"));
     return false;

@@ -19,7 +19,7 @@ export function redactSplitSecrets<Block>(
   const ends: number[] = [];
   let joined = "";
   for (const block of blocks) {
-    if (!isBlockOfKind(kind, block)) continue;
+    if (!hasBlockKind(kind, block)) continue;
     joined += block.text;
     ends.push(joined.length);
   }
@@ -29,7 +29,7 @@ export function redactSplitSecrets<Block>(
   let blockIndex = 0;
   let rangeIndex = 0;
   return blocks.flatMap((block): readonly Block[] => {
-    if (!isBlockOfKind(kind, block)) return [block];
+    if (!hasBlockKind(kind, block)) return [block];
     const from = ends[blockIndex - 1] ?? 0;
     const until = ends[blockIndex] ?? from;
     blockIndex += 1;
@@ -56,7 +56,7 @@ export function findContinuationIndex(blocks: readonly unknown[], secrets: reado
   const starts: { readonly index: number; readonly start: number }[] = [];
   let joined = "";
   for (const [place, block] of blocks.entries()) {
-    if (!isBlockOfKind("text", block)) continue;
+    if (!hasBlockKind("text", block)) continue;
     starts.push({ index: place, start: joined.length });
     joined += block.text;
   }
@@ -75,6 +75,6 @@ function findSplitRanges(joined: string, ends: readonly number[], secrets: reado
   });
 }
 
-function isBlockOfKind(kind: BlockKind, block: unknown): block is { readonly type: BlockKind; readonly text: string } {
+function hasBlockKind(kind: BlockKind, block: unknown): block is { readonly type: BlockKind; readonly text: string } {
   return isPlainObject(block) && block["type"] === kind && typeof block["text"] === "string";
 }

@@ -52,7 +52,7 @@ export function checkList(check: Check): Check {
   return (value) => Array.isArray(value) && [...value].every(check);
 }
 
-function checkOneOf(values: readonly unknown[]): Check {
+function checkAlternatives(values: readonly unknown[]): Check {
   return (value) => values.includes(value);
 }
 
@@ -67,7 +67,7 @@ export const checkpointShape: RowShape<CheckpointRow> = {
   branch: isName,
   step: isTime,
   parent: checkOptional(isCount),
-  source: checkOneOf([
+  source: checkAlternatives([
     "input",
     "step",
     "update",
@@ -87,7 +87,7 @@ export const checkpointShape: RowShape<CheckpointRow> = {
 
 export const deltaShape: RowShape<DeltaRow> = {
   channel: isName,
-  kind: checkOneOf(["append", "replace", "patch", "clear"] satisfies DeltaRow["kind"][]),
+  kind: checkAlternatives(["append", "replace", "patch", "clear"] satisfies DeltaRow["kind"][]),
   base: isFlag,
   count: checkOptional(isCount),
   text: isText,
@@ -117,10 +117,10 @@ export const effectShape: RowShape<EffectRow> = {
   step: isTime,
   task: isName,
   key: isName,
-  kind: checkOneOf(["task", "model", "tool", "step"] satisfies EffectRow["kind"][]),
+  kind: checkAlternatives(["task", "model", "tool", "step"] satisfies EffectRow["kind"][]),
   name: isName,
-  effect: checkOneOf(["pure", "idempotent", "once"] satisfies EffectRow["effect"][]),
-  state: checkOneOf(["started", "ok", "error"] satisfies EffectRow["state"][]),
+  effect: checkAlternatives(["pure", "idempotent", "once"] satisfies EffectRow["effect"][]),
+  state: checkAlternatives(["started", "ok", "error"] satisfies EffectRow["state"][]),
   attempts: isCount,
   idempotencyKey: isText,
   startedAt: isTime,
@@ -159,7 +159,7 @@ export const timerShape: RowShape<TimerRow> = {
   thread: isName,
   branch: isName,
   id: isName,
-  kind: checkOneOf(timerKinds),
+  kind: checkAlternatives(timerKinds),
   generation: isTime,
   dueAt: isTime,
   about: isName,
@@ -168,7 +168,7 @@ export const timerShape: RowShape<TimerRow> = {
 export const inboxMessageShape: RowShape<InboxMessage> = {
   id: isName,
   branch: isName,
-  kind: checkOneOf(["steer", "followUp", "event"] satisfies InboxMessage["kind"][]),
+  kind: checkAlternatives(["steer", "followUp", "event"] satisfies InboxMessage["kind"][]),
   deliveredTo: checkOptional(isName),
   messages: isText,
   at: isTime,
@@ -178,7 +178,7 @@ export const requestShape: RowShape<RunRequest> = {
   id: isName,
   branch: isName,
   run: isName,
-  kind: checkOneOf(["cancel", "pause"] satisfies RunRequest["kind"][]),
+  kind: checkAlternatives(["cancel", "pause"] satisfies RunRequest["kind"][]),
   reason: checkOptional(isText),
   by: checkOptional(isText),
   until: checkOptional(isTime),
@@ -193,7 +193,7 @@ export const artifactShape: RowShape<ArtifactRow> = {
   mimeType: isName,
   bytes: isCount,
   text: isFlag,
-  redaction: checkOneOf(["done", "skipped", "none"] satisfies ArtifactRow["redaction"][]),
+  redaction: checkAlternatives(["done", "skipped", "none"] satisfies ArtifactRow["redaction"][]),
   tool: isName,
   run: isName,
   branch: isName,
@@ -209,7 +209,7 @@ export const runShape: RowShape<RunRow> = {
   branch: isName,
   graph: isName,
   version: isCount,
-  status: checkOneOf(runStatuses.filter((status) => status !== "crashed")),
+  status: checkAlternatives(runStatuses.filter((status) => status !== "crashed")),
   attempt: isCount,
   startedAt: isTime,
   endedAt: checkOptional(isTime),
@@ -226,11 +226,11 @@ export const runShape: RowShape<RunRow> = {
   queuedAt: checkOptional(isTime),
   priority: checkOptional(isInteger),
   startAt: checkOptional(isTime),
-  onBusy: checkOptional(checkOneOf(["reject", "cancel", "rollback"] satisfies RunRow["onBusy"][])),
+  onBusy: checkOptional(checkAlternatives(["reject", "cancel", "rollback"] satisfies RunRow["onBusy"][])),
   debounceKey: checkOptional(isName),
   wakeAt: checkOptional(isTime),
   stops: checkOptional(
-    checkRow<NonNullable<RunRow["stops"]>>({ run: isName, how: checkOneOf(["cancel", "rollback"]) }),
+    checkRow<NonNullable<RunRow["stops"]>>({ run: isName, how: checkAlternatives(["cancel", "rollback"]) }),
   ),
   recovered: checkOptional(checkRow<NonNullable<RunRow["recovered"]>>({ count: isCount, at: isTime })),
 };

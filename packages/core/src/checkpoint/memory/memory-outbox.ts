@@ -36,7 +36,7 @@ export function addOutboxRow(outbox: MemoryOutbox, write: ThreadOutboxWrite): vo
 }
 
 /** Deletes the rows of a thread. */
-export function deleteOutboxOfThread(outbox: MemoryOutbox, thread: string): void {
+export function deleteThreadOutbox(outbox: MemoryOutbox, thread: string): void {
   for (const { row } of outbox.rows.values()) if (row.thread === thread) deleteRow(outbox, row);
 }
 

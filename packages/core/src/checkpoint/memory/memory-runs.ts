@@ -172,7 +172,7 @@ export function listClaimable(threads: Threads, page: ClaimablePage): readonly R
       ? listNotified(threads)
       : kind === "requested"
         ? listRequested(threads)
-        : [...threads.values()].flatMap((thread) => listClaimableOfThread(thread, kind));
+        : [...threads.values()].flatMap((thread) => listThreadClaimable(thread, kind));
   return found
     .filter(({ nth }) => nth > start)
     .sort((one, other) => one.nth - other.nth)
@@ -186,7 +186,7 @@ export interface NumberedRun {
   readonly row: RunRow;
 }
 
-function listClaimableOfThread(thread: Thread, kind: ClaimablePage["kind"]): readonly NumberedRun[] {
+function listThreadClaimable(thread: Thread, kind: ClaimablePage["kind"]): readonly NumberedRun[] {
   const found = [...thread.runs.values()]
     .map((run) => ({ nth: run.nth, row: toEffectiveRun(thread, run) }))
     .filter(({ row }) => getClaimableKind(row) === kind);

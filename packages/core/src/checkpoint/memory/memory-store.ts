@@ -21,7 +21,7 @@ import { enqueueDueRuns, replaceDebounced } from "./memory-delayed.ts";
 import { insertThread, toThreadExport } from "./memory-export.ts";
 import { forkBranch } from "./memory-fork.ts";
 import { listOpenInterrupts } from "./memory-interrupts.ts";
-import { createOutboxAccess, deleteOutboxOfThread } from "./memory-outbox.ts";
+import { createOutboxAccess, deleteThreadOutbox } from "./memory-outbox.ts";
 import { requestRun } from "./memory-request-run.ts";
 import { pruneMemoryThread } from "./memory-retention.ts";
 import { countRuns, dequeueRun, enqueueRun, findRun, listClaimable, listRuns, matches } from "./memory-runs.ts";
@@ -333,7 +333,7 @@ function createWrites(threads: Threads, self: Owner, { add, write: enqueue }: Wr
       write(id, () => {
         if (getThread(threads, id).owner?.alive === true) throw createBusyError(id);
         threads.delete(id);
-        deleteOutboxOfThread(threads.outbox, id);
+        deleteThreadOutbox(threads.outbox, id);
       }),
     importThread: (exported) =>
       write(exported.id, () => {

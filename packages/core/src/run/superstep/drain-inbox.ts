@@ -226,7 +226,7 @@ function findMisplaced(
 ): string | undefined {
   const removes = incoming.some((message) => "remove" in message);
   const messages = incoming.filter((message): message is Message => !("remove" in message));
-  if (!removes && !messages.some(isPartOfToolCall) && !hasAnyId(known, messages)) return undefined;
+  if (!removes && !messages.some(isInToolCall) && !hasAnyId(known, messages)) return undefined;
   const roles = new Map(known.map(({ id, role }) => [id, role]));
   for (const { id, role } of messages) {
     const knownRole = roles.get(id);
@@ -237,7 +237,7 @@ function findMisplaced(
   return broken && `would separate tool calls from their answers: ${broken}`;
 }
 
-function isPartOfToolCall(message: Message): boolean {
+function isInToolCall(message: Message): boolean {
   return message.role === "tool" || (message.role === "assistant" && listToolCalls(message).length > 0);
 }
 

@@ -538,7 +538,7 @@ function checkTypes(tool: string, parts: { readonly [Part in keyof ToolSpec]?: u
   if (execution !== undefined) {
     checkOptions(`the execution of ${owner}`, execution, executionOptions, { code: "invalid_tool" });
     const { mode, lock, needsApproval, onSteer } = execution as { readonly [Part in keyof ToolExecution]?: unknown };
-    expectPart("execution.mode", mode, isOneOf(mode, ["parallel", "sequential"]), '"parallel" or "sequential"');
+    expectPart("execution.mode", mode, isListed(mode, ["parallel", "sequential"]), '"parallel" or "sequential"');
     expectPart(
       "execution.lock",
       lock,
@@ -551,7 +551,7 @@ function checkTypes(tool: string, parts: { readonly [Part in keyof ToolSpec]?: u
       needsApproval === undefined || typeof needsApproval === "function",
       "a function that returns a reason, or undefined",
     );
-    expectPart("execution.onSteer", onSteer, isOneOf(onSteer, ["skip", "run"]), '"skip" or "run"');
+    expectPart("execution.onSteer", onSteer, isListed(onSteer, ["skip", "run"]), '"skip" or "run"');
   }
 }
 
@@ -559,7 +559,7 @@ function checkTypes(tool: string, parts: { readonly [Part in keyof ToolSpec]?: u
 function checkSafety(tool: string, safety: { readonly [Part in keyof ToolSafety]?: unknown }): void {
   const { access, network, filesystem, process, spend, confirm, roots } = safety;
   const expectPart = createPartCheck(tool);
-  const isAccess = isOneOf(access, ["read", "write", "destructive", "unclassified"]);
+  const isAccess = isListed(access, ["read", "write", "destructive", "unclassified"]);
   expectPart("safety.access", access, isAccess, '"read", "write", "destructive" or "unclassified"');
   expectPart(
     "safety.network",
@@ -570,7 +570,7 @@ function checkSafety(tool: string, safety: { readonly [Part in keyof ToolSafety]
   expectPart(
     "safety.filesystem",
     filesystem,
-    isOneOf(filesystem, ["none", "read", "write"]),
+    isListed(filesystem, ["none", "read", "write"]),
     '"none", "read" or "write"',
   );
   expectPart("safety.process", process, isOptionalBoolean(process), "true or false");
@@ -578,13 +578,13 @@ function checkSafety(tool: string, safety: { readonly [Part in keyof ToolSafety]
   expectPart(
     "safety.confirm",
     confirm,
-    isOneOf(confirm, ["never", "always", "policy"]),
+    isListed(confirm, ["never", "always", "policy"]),
     '"never", "always" or "policy"',
   );
   expectPart("safety.roots", roots, roots === undefined || isStringList(roots), "a list of folders");
 }
 
-function isOneOf(value: unknown, words: readonly string[]): boolean {
+function isListed(value: unknown, words: readonly string[]): boolean {
   return value === undefined || (typeof value === "string" && words.includes(value));
 }
 

@@ -51,7 +51,7 @@ export async function* streamRun(stream: RunStream): AsyncGenerator<SseLine, und
     if (event.type === "thread.deleted") return yield* streamDeletion(memory);
     if (event.type === "events.dropped" || event.type === "events.pruned") yield { comment: event.type };
     if (!isOfRun(event)) continue;
-    if (place !== undefined && !isRestored && !isDurableOf(event, place.seq)) {
+    if (place !== undefined && !isRestored && !isDurableRunEvent(event, place.seq)) {
       restoreMessages(memory, place.messages);
       isRestored = true;
     }
@@ -114,11 +114,11 @@ function selectEvents(stream: RunStream, memory: LegacyMemory, event: RunEvent):
 
 /** Wire events of the durable event of the place have the same numbers again, unlike those of transient events. */
 function isRead({ seq, n }: LegacyMemory, place: StreamPlace, event: RunEvent): boolean {
-  return seq < place.seq || (isDurableOf(event, place.seq) && seq === place.seq && n <= place.n);
+  return seq < place.seq || (isDurableRunEvent(event, place.seq) && seq === place.seq && n <= place.n);
 }
 
 /** True for the durable event of the place, and false for a transient event after it. */
-function isDurableOf(event: RunEvent, seq: number): boolean {
+function isDurableRunEvent(event: RunEvent, seq: number): boolean {
   return event.seq === seq && (event.type === "step.committed" || event.type.startsWith("run."));
 }
 
