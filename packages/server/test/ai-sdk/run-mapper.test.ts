@@ -288,7 +288,7 @@ test("each status of a run ends the message in its own way, never as interrupted
   }
 });
 
-test("what a store keeps of a run gives the same message as its live events", async () => {
+test("the saved events of a run give the same message as its live events", async () => {
   const store = memoryStore();
   const model = scriptedModel([
     [think("Hm."), say("Let me pay."), call("pay", { to: "Ada" }), call("pay", { to: "Bob" })],
