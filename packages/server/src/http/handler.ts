@@ -310,6 +310,11 @@ function createCall(
     readJson: (schema) => readJson(request, schema, body),
     readBytes: () => readBytes(request, body),
     stream: (source, options = {}) => parts.createStream({ request, caller, protocol, source, options, hasRight }),
+    watchWork: (what, work) => {
+      work.catch((error: unknown) => {
+        if (toProblem(error).code !== "nothing_to_do") parts.log("warn", `${what} failed`, { requestId, error });
+      });
+    },
   };
 }
 

@@ -48,6 +48,11 @@ export interface RouteCall {
    * the source ends, the reader leaves, the caller's right ends, or the server drains.
    */
   stream(source: (signal: AbortSignal) => AsyncIterable<SseLine>, options?: StreamOptions): Response;
+  /**
+   * Logs the failure of work that goes on after the response, when no client is left to be told. `what` names the work,
+   * such as `the deletion of a thread`. A run that has ended already is no failure.
+   */
+  watchWork(what: string, work: Promise<unknown>): void;
 }
 
 /** Route of a protocol. */

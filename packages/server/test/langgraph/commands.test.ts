@@ -1,7 +1,24 @@
 /** Commands of a run request that exclude each other. */
+import { defineGraph, defineState, END, memoryStore, START, type Store } from "@statewright/core";
 import { expect, test } from "vitest";
+import * as z from "zod";
 import { langgraph } from "../../src/langgraph.ts";
 import { createTestServer } from "../support/create-test-server.ts";
+
+const echo = defineGraph({ name: "echo", state: defineState({ text: z.string() }) })
+  .nodes({ repeat: ({ text }) => ({ text: `${text}${text}` }) })
+  .edges({ [START]: "repeat", repeat: END });
+
+/** Store whose deletions fail. */
+function createUndeletableStore(): Store {
+  return new Proxy(memoryStore(), {
+    get: (store, name) => {
+      if (name === "delete") return () => Promise.reject(new Error("the disk is gone"));
+      const value: unknown = Reflect.get(store, name);
+      return typeof value === "function" ? value.bind(store) : value;
+    },
+  });
+}
 
 test("an enqueued input on a thread that waits for a person ends the waiting run and starts [V36]", async () => {
   const { sendJson } = await createTestServer({ protocols: [langgraph()] });
@@ -31,4 +48,26 @@ test("a command with an answer and an update is refused with 422, and the interr
   });
   const { body: thread } = await sendJson("/langgraph/threads/t1");
   expect(thread).toMatchObject({ status: "interrupted" });
+});
+
+test("a refused run without a thread leaves no thread behind [V51]", async () => {
+  const { sendJson } = await createTestServer({ protocols: [langgraph()] });
+  const body = { assistant_id: "assistant", input: { unknown: 1 }, on_completion: "keep" };
+  expect((await sendJson("/langgraph/runs", { body })).status).toBe(422);
+  expect(await sendJson("/langgraph/threads/search", { body: {} })).toEqual({ status: 200, body: [] });
+});
+
+test("a deletion that fails after the response of a run without a thread is logged [V51]", async () => {
+  const lines: string[] = [];
+  const { sendJson, clock } = await createTestServer({
+    store: createUndeletableStore(),
+    protocols: [langgraph()],
+    graphs: [echo],
+    log: (_level, message) => void lines.push(message),
+  });
+  expect((await sendJson("/langgraph/runs", { body: { assistant_id: "echo", input: { text: "a" } } })).status).toBe(
+    200,
+  );
+  await clock.advance(5_000);
+  expect(lines).toContain("the deletion of the thread of a run without a thread failed");
 });

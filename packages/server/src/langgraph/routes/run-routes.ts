@@ -82,7 +82,7 @@ export interface StreamSelection {
   readonly modes: readonly StreamMode[];
   readonly subgraphs: boolean;
   /** Called when the stream has ended, or its reader has left. */
-  readonly onEnd?: () => Promise<void>;
+  readonly onEnd?: () => void;
 }
 
 /**
@@ -100,7 +100,7 @@ export async function respondWithStream(
     try {
       yield* streamRun({ service, run, assistant, ...place, modes: selected, subgraphs, hitl, signal });
     } finally {
-      await onEnd?.();
+      onEnd?.();
     }
   }
   return stream(readRun, {
@@ -119,16 +119,13 @@ function toQuery({ modes, subgraphs }: Pick<StreamSelection, "modes" | "subgraph
 }
 
 /** Cancels the run when the client leaves: only for a client that has asked for this. */
-export function cancelOnDisconnect({ request, service }: RouteCall, run: RunView): void {
+export function cancelOnDisconnect(call: RouteCall, run: RunView): void {
+  const { request, service } = call;
   const cancel = (): void => {
-    service.cancelRun(run.thread, { run: run.id, reason: "the client disconnected" }).catch(ignoreFinished);
+    const cancelled = service.cancelRun(run.thread, { run: run.id, reason: "the client disconnected" });
+    call.watchWork("the cancellation of a run whose client has left", cancelled);
   };
   request.signal.addEventListener("abort", cancel, { once: true });
-}
-
-/** A run that has ended before the client left has nothing to cancel. */
-function ignoreFinished(): void {
-  // The request is gone: there is nobody to tell.
 }
 
 async function startAndWait(call: RouteCall, settings: LangGraphSettings): Promise<Response> {

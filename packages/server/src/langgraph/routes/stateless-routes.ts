@@ -38,8 +38,21 @@ async function startStateless(call: RouteCall, { hitl }: LangGraphSettings): Pro
       `The graph "${name}" may wait for a person, and a run without a thread could not be answered. Pass on_completion: "keep", or use a thread.`,
     );
   const { thread } = await service.createThread({ metadata: { stateless: true } });
-  const started = await startWireRun({ service, thread: thread.id, body, hitl });
+  const started = await startOrRemove(call, { thread: thread.id, body, hitl });
   return { body, started, removeThread: async () => (keeps ? undefined : removeThread(call, started.run)) };
+}
+
+/** Starts the run. A refused run leaves no thread behind. */
+async function startOrRemove(
+  { service }: RouteCall,
+  request: Omit<Parameters<typeof startWireRun>[0], "service">,
+): Promise<Awaited<ReturnType<typeof startWireRun>>> {
+  try {
+    return await startWireRun({ ...request, service });
+  } catch (error) {
+    await service.deleteThread(request.thread);
+    throw error;
+  }
 }
 
 /** Deletes the thread of a run when the run has ended. A run that waits for a person keeps its thread. */
@@ -48,14 +61,11 @@ async function removeThread({ service }: RouteCall, { id, thread }: RunView): Pr
   if (status === "done" || status === "failed" || status === "cancelled") await service.deleteThread(thread);
 }
 
-/** A thread that could not be deleted, as after the end of the server, stays in the list of threads. */
-function ignoreKeptThread(): void {
-  // The metadata `stateless` says what the thread is.
-}
+const deletion = "the deletion of the thread of a run without a thread";
 
 async function createRun(call: RouteCall, settings: LangGraphSettings): Promise<Response> {
   const { started, removeThread } = await startStateless(call, settings);
-  removeThread().catch(ignoreKeptThread);
+  call.watchWork(deletion, removeThread());
   return Response.json(await toWireRun(started.run), { headers: { "content-location": toRunPath(started.run) } });
 }
 
@@ -65,7 +75,7 @@ async function startStream(call: RouteCall, settings: LangGraphSettings): Promis
   if (body.on_disconnect === "cancel") cancelOnDisconnect(call, run);
   const selection = { modes: listStreamModes(body), subgraphs: body.stream_subgraphs === true };
   // The run goes on when its reader leaves, and its thread is removed then, too.
-  const onEnd = (): Promise<void> => removeThread().catch(ignoreKeptThread);
+  const onEnd = (): void => call.watchWork(deletion, removeThread());
   return respondWithStream(call, settings, { run, after, place: undefined, ...selection, onEnd });
 }
 
