@@ -75,6 +75,7 @@ export class NamespaceRows {
       head: head === undefined ? undefined : { id: head.id, hash: head.hash },
       step: head?.step,
       journal: this.#findJournal(namespaceKey, { head, loaded }),
+      hasFoldableRows: loaded?.effects.every(({ effect }) => effect === "once") !== true,
       channels: new Map(loaded?.channels),
       hasAllChannels: false,
     };
@@ -107,7 +108,8 @@ export class NamespaceRows {
 
   /** Creates the state of a namespace that was just added. */
   createEmpty(name: string, key: number): NamespaceState {
-    return { name, key, head: undefined, step: undefined, journal: -1, channels: new Map(), hasAllChannels: true };
+    const journal = { journal: -1, hasFoldableRows: false };
+    return { name, key, head: undefined, step: undefined, ...journal, channels: new Map(), hasAllChannels: true };
   }
 
   /** Returns the row keys of channels by name; creates missing rows. */
