@@ -29,11 +29,11 @@ export interface StatementCounts {
 
 /** Highest counts that are no regression. */
 export const countLimits = {
-  "a run of one superstep on a new thread": { statements: 13, writes: 2, reads: 1 },
-  "a run of ten supersteps on a new thread": { statements: 40, writes: 11, reads: 1 },
+  "a run of one superstep on a new thread": { statements: 15, writes: 2, reads: 1 },
+  "a run of ten supersteps on a new thread": { statements: 42, writes: 11, reads: 1 },
   "a resume of a waiting run with its answer": { statements: 18, writes: 2, reads: 1 },
-  "a run of ten agent turns with a tool that runs once": { statements: 94, writes: 22, reads: 1 },
-  "a run of ten agent turns with a pure tool": { statements: 74, writes: 22, reads: 1 },
+  "a run of ten agent turns with a tool that runs once": { statements: 96, writes: 22, reads: 1 },
+  "a run of ten agent turns with a pure tool": { statements: 76, writes: 22, reads: 1 },
 } as const satisfies Readonly<Record<string, StatementCounts>>;
 
 type Name = keyof typeof countLimits;

@@ -43,6 +43,7 @@ function prepareStatements(db: Database) {
       "INSERT INTO runs (thread, branch, id, graph, version, status, attempt, started, epoch, ended, error, name, metadata, input, more, tenant, user, priority, sum, preempts, key)" +
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     ),
+    nextKey: db.prepare<[], number>("SELECT coalesce(max(key), 0) + 1 FROM runs").pluck(),
     changeRun: db.prepare(
       "UPDATE runs SET version = @version, status = @status, attempt = @attempt, epoch = @epoch, ended = @ended, error = @error," +
         " input = @input, more = @more, sum = " +
@@ -94,6 +95,11 @@ export class RunRows {
     this.#sql = prepareStatements(db);
     this.#reader = reader;
     this.#threads = threads;
+  }
+
+  /** Returns the row key of the next run; no other run is written before the end of the transaction. */
+  getNextKey(): number {
+    return this.#sql.nextKey.get() ?? 1;
   }
 
   /** Finds the row key of a run. */

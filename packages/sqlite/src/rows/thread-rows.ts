@@ -1,7 +1,7 @@
 /** Rows of threads: creation, ownership, head and queue length. */
 
 import { type ClaimMode, type PreviousOwner, storeRules, type ThreadDetails } from "@statewright/core/store";
-import type { GraphVersion, StoreCipher, StoredStatus } from "@statewright/store-kit";
+import type { StoreCipher, StoredStatus } from "@statewright/store-kit";
 import type { Database } from "../driver/database.ts";
 import type { Owner } from "../file/owner.ts";
 import { threadHeadAssignments } from "../read/thread-head.ts";
@@ -27,35 +27,24 @@ export interface ThreadState extends ThreadHead {
   readonly displaced: string | null;
 }
 
-/** New thread. */
+/** New thread; `graph` is the key of its graph version, null before the first claim. */
 interface NewThread {
   readonly id: string;
   readonly salt: string;
   readonly head: string;
+  readonly graph: number | null;
   readonly at: number;
   readonly details: ThreadDetails;
 }
 
-/** Thread without an owner; `graph` is the key of its graph version, null before the first claim. */
-interface UnclaimedThread extends NewThread {
-  readonly graph: number | null;
-}
-
 /** First run of a new thread, and the head after its first commit. */
 interface FirstRun {
-  /** Graph version of the claim; `outline` is to be saved with it. */
-  readonly writer: GraphVersion & { readonly outline?: string | undefined };
+  /** Row key of the run. */
+  readonly run: number;
   readonly status: StoredStatus;
   /** Owner after the commit; null for a commit that releases the thread. */
   readonly owner: number | null;
   readonly head: ThreadHead;
-}
-
-/** Row keys of a new thread with its first run; `graph` is null without a saved row of the graph version. */
-interface FirstRunKeys {
-  readonly key: number;
-  readonly graph: number | null;
-  readonly run: number;
 }
 
 /** Status of a thread without a run. */
@@ -76,17 +65,12 @@ function prepareStatements(db: Database) {
         newThreadKey +
         ", ?, ?, ?, ?, ?, 0, 0, 0, 0, 0, 0, 0, ?, ?, ?, ?, ?)",
     ),
-    // The key of the run is free until the end of the transaction, which writes no other run before.
-    addClaimedThread: db.prepare<unknown[], FirstRunKeys>(
+    addClaimedThread: db.prepare(
       "INSERT INTO threads (key, id, salt, graph, head, run, status, owner, epoch, seq, checkpoint, queued, messages, requests, input, created, updated, secret, tenant, user)" +
         " VALUES (" +
         newThreadKey +
-        ", ?, ?, (SELECT key FROM graphs WHERE name = ? AND version = ? AND shape = ?" +
-        " AND (outline IS NOT NULL OR NOT ?)), ?, (SELECT coalesce(max(key), 0) + 1 FROM runs)," +
-        " ?, ?, 1, ?, ?, 0, 0, 0, 0, ?, ?, ?, ?, ?)" +
-        " ON CONFLICT (id) DO NOTHING RETURNING key, graph, run",
+        ", ?, ?, ?, ?, ?, ?, ?, 1, ?, ?, 0, 0, 0, 0, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
     ),
-    setGraph: db.prepare<[number, number]>("UPDATE threads SET graph = ? WHERE key = ?"),
     advance: db.prepare<[number, number, number, number]>(
       "UPDATE threads SET seq = ?, checkpoint = ?, updated = max(updated, ?) WHERE key = ?",
     ),
@@ -175,30 +159,22 @@ export class ThreadRows {
 
   /**
    * Creates a thread with its first run and the head that the commit of this run gives it; undefined if the thread
-   * exists. The caller writes its title and metadata, and a missing graph version with {@link setGraph}.
+   * exists. The caller writes its title and metadata.
    */
   createClaimed(
-    { id, salt, head, at, details }: NewThread,
-    { writer, status, owner, head: { seq, checkpoint, updated } }: FirstRun,
-  ): { readonly state: ThreadState; readonly run: number } | undefined {
+    { id, salt, head, graph, at, details }: NewThread,
+    { run, status, owner, head: { seq, checkpoint, updated } }: FirstRun,
+  ): ThreadState | undefined {
     const { tenant = null, owner: user = null } = details;
     const secret = this.#storeCipher?.createSecret(id) ?? null;
-    const { graph: name, version, shape, outline } = writer;
-    const graphVersion = [name, version, shape, outline === undefined ? 0 : 1];
-    const rest = [head, status, owner, seq, checkpoint, at, updated, secret, tenant, user];
-    const keys = this.#sql.addClaimedThread.get(id, salt, ...graphVersion, ...rest);
-    if (keys === undefined) return undefined;
-    const { key, graph, run } = keys;
-    return { state: { ...createState({ salt, head, graph, at, tenant }), key }, run };
-  }
-
-  /** Writes the graph version of a thread. */
-  setGraph(key: number, graph: number): void {
-    this.#sql.setGraph.run(graph, key);
+    const row = [id, salt, graph, head, run, status, owner, seq, checkpoint, at, updated, secret, tenant, user];
+    const { changes, lastInsertRowid } = this.#sql.addClaimedThread.run(...row);
+    if (changes === 0) return undefined;
+    return { ...createState({ salt, head, graph, at, tenant }), key: Number(lastInsertRowid) };
   }
 
   /** Creates a thread without an owner process; the caller writes its title and metadata. */
-  create({ id, salt, head, graph, at, details }: UnclaimedThread): ThreadState {
+  create({ id, salt, head, graph, at, details }: NewThread): ThreadState {
     const secret = this.#storeCipher?.createSecret(id) ?? null;
     const { tenant = null, owner: user = null } = details;
     const row = [id, salt, graph, head, statusWithoutRun, at, at, secret, tenant, user];

@@ -180,25 +180,22 @@ export class Claims {
     request: ClaimRequest,
     { commit, run }: { readonly commit: Commit; readonly run: RunRow },
   ): ClaimedThread | undefined {
-    const { threads, namespaces, graphs } = this.#rows;
+    const { threads, namespaces, graphs, runs } = this.#rows;
     const { thread: id, branch = "main", keySalt: salt = "", at, tenant, owner: user } = request;
     const owner = this.#owner.getId() ?? this.#owner.register(at);
+    const writer = graphs.getWriter(request, request.outline);
     const details = threadRules.toThreadDetails({ tenant, owner: user });
-    const created = threads.createClaimed(
-      { id, salt, head: branch, at, details },
+    const firstRun = runs.getNextKey();
+    const state = threads.createClaimed(
+      { id, salt, head: branch, graph: writer.key, at, details },
       {
-        writer: request,
+        run: firstRun,
         status: toStoredStatus(run),
         owner: commit.release === true ? null : owner,
         head: advanceHead(commit, { seq: 0, checkpoint: 0, updated: at }),
       },
     );
-    if (created === undefined) return undefined;
-    const { state, run: firstRun } = created;
-    const { graph, version, shape, outline } = request;
-    const writer =
-      state.graph === null ? graphs.getWriter(request, outline) : { graph, version, shape, key: state.graph };
-    if (state.graph === null) threads.setGraph(state.key, writer.key);
+    if (state === undefined) return undefined;
     if (tenant !== undefined || user !== undefined) this.#rows.details.put({ key: state.key, id }, undefined, details);
     const namespaceKey = namespaces.add(state.key, branch, { run: firstRun });
     const source = { thread: id, state, epoch: 1, writer };
