@@ -216,9 +216,9 @@ async function toEntry(
   channel: string,
   { row, op, path, value }: ValueWrite,
 ): Promise<BlameEntry> {
-  const { reads, thread, codec } = reader;
+  const { reads, thread, codec, redact } = reader;
   const superstep = await getSuperstepRow(reads, thread, row);
-  const author = await findAuthor(reader, row, { value, path });
+  const author = redact(await findAuthor(reader, row, { value, path }));
   return {
     superstep: toSuperstepSummary(codec, superstep ?? { checkpoint: row, changes: [], effects: [] }),
     op,

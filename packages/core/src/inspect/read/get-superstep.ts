@@ -168,7 +168,7 @@ const maxReceived = 200;
 
 /** Lists the events that a user-written machine received between the parent of a superstep and the superstep. */
 async function listReceived(
-  { reads, thread, codec }: ThreadReader,
+  { reads, thread, codec, redact }: ThreadReader,
   row: CheckpointRow,
   parent: CheckpointRow | undefined,
 ): Promise<SuperstepDetail["inbox"]> {
@@ -181,6 +181,6 @@ async function listReceived(
     const body = parseDurableEvent(codec, entry.durableEvent);
     if (body.type !== "event.received") return [];
     const { inboxMessageId: id, key, by } = body;
-    return [{ id, key, ...(by === undefined ? {} : { by }) }];
+    return [{ id, key, ...(by === undefined ? {} : { by: redact(by) }) }];
   });
 }
