@@ -115,7 +115,7 @@ function createListReads(transactions: ReadSource): ListReads {
       const { total, byStatus, withoutRun } = sumCounts(counts);
       return { total, byStatus, withoutRun };
     },
-    run: (id) => transactions.readStatus((from, dead) => from.runs.find(id, dead)),
+    run: (id, of = {}) => transactions.readStatus((from, dead) => from.runs.find({ id, ...of }, dead)),
     countRuns: async (filter = {}) => {
       storeRules.checkRunCountFilter(filter);
       const counts = await transactions.readStatus((from, dead) =>
