@@ -78,7 +78,7 @@ describe("engine", () => {
     const host = engine({ store, graphs: [owned], world, log, context: () => ({ owner }) });
     await host.start();
     await world.waitUntilIdle();
-    expect(lines.filter((line) => line.includes("started"))).toEqual(["warn: a run could not be started: t"]);
+    expect(lines).toEqual(["warn: a run started from the queue failed: t", "warn: a run failed: t"]);
     expect(world.lines).toEqual([]);
     owner = "ann";
     await advanceClock(world, 60_000);
