@@ -28,6 +28,8 @@ export interface Requester {
   /** Sends a request and returns the JSON of its response. */
   readonly sendJson: <Value>(request: ApiRequest) => Promise<Value>;
   readonly runtime: Runtime;
+  /** URL of the API. */
+  readonly url: string;
 }
 
 /** Options of a requester. */
@@ -68,7 +70,7 @@ export function createRequester({ url, runtime, attempts, getHeaders }: Requeste
       try {
         return await sendOnce(request);
       } catch (error) {
-        const failure = toClientError(error, request.signal);
+        const failure = toClientError(error, { url: base, signal: request.signal });
         if (!isRepeatable || attempt >= attempts || !isTransient(failure)) throw failure;
         await runtime.sleep(getDelayMs(attempt, failure, runtime), request.signal);
       }
@@ -82,13 +84,18 @@ export function createRequester({ url, runtime, attempts, getHeaders }: Requeste
       return (response.status === 204 ? undefined : await response.json()) as Value;
     },
     runtime,
+    url: base,
   };
 }
 
 /** Returns the error of a failed call: an abort as it is, and a failed connection with a code. */
-export function toClientError(error: unknown, signal: AbortSignal | undefined): unknown {
+export function toClientError(
+  error: unknown,
+  { url, signal }: { readonly url: string; readonly signal: AbortSignal | undefined },
+): unknown {
   if (error instanceof ClientError || signal?.aborted === true) return error;
-  return new ClientError("The server could not be reached. Check the URL and the network.", {
+  const message = `client: expected a response from ${url}, got none. Check the URL, the network and the server.`;
+  return new ClientError(message, {
     code: "connection_failed",
     status: 0,
     cause: error,

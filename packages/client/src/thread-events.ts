@@ -94,7 +94,7 @@ interface OpenedStream {
 }
 
 async function* readWithReconnect<Item>(
-  { runtime }: Requester,
+  { runtime, url }: Requester,
   { open, after, signal }: OpenedStream,
   convert: (frame: Frame, last: number) => Item,
 ): AsyncGenerator<Item, undefined, undefined> {
@@ -113,7 +113,7 @@ async function* readWithReconnect<Item>(
       }
     } catch (error) {
       if (isAborted(signal)) return undefined;
-      const failure = toClientError(error, signal);
+      const failure = toClientError(error, { url, signal });
       if (!isTransient(failure)) throw failure;
     }
     // The connection ended without the frame `end`.

@@ -87,7 +87,10 @@ test("a client repeats a read and a call with a key after a lost connection, and
   expect((await client.thread("t1").run("assistant", { input, key: "k1" })).thread).toBe("t1");
   failures = 1;
   const before = requests.length;
-  await expect(client.thread("t2").run("assistant", { input })).rejects.toMatchObject({ code: "connection_failed" });
+  await expect(client.thread("t2").run("assistant", { input })).rejects.toMatchObject({
+    code: "connection_failed",
+    message: expect.stringMatching(/^client: expected a response from http:\/\/.*\/api, got none\. Check the URL/),
+  });
   expect(requests.length).toBe(before + 1);
 });
 

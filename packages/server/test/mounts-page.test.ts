@@ -15,7 +15,9 @@ function readProgram(name: string): string {
 test("the page about mounts shows the programs that the gate of clients starts, each in at most ten lines [V8]", () => {
   const page = read("docs/mounting-a-server.md");
   const programs = [...page.matchAll(/Tested as `mounts\/([a-z0-9-]+)\.mjs`.*?```js\n(.*?)```/gs)];
-  expect(programs.map(([, name]) => name)).toEqual(["hono", "express", "fastify", "h3", "next", "node-http"]);
+  expect(programs.map(([, name]) => name)).toEqual([
+    ...["hono", "express", "fastify", "h3", "nitro", "nitropack", "next", "node-http"],
+  ]);
   for (const [, name = "", code = ""] of programs) {
     expect([name, code]).toEqual([name, readProgram(name)]);
     expect([name, code.trim().split("\n").length <= 10]).toEqual([name, true]);

@@ -121,7 +121,8 @@ function toHeaderParameter(header: RequestHeader): JsonObject {
 function createRequestBody({ body, bodyType }: Operation): JsonObject {
   if (bodyType !== undefined) return { requestBody: { required: true, content: { [bodyType]: {} } } };
   if (body === undefined) return {};
-  return { requestBody: { required: true, content: { "application/json": { schema: toSchema(body) } } } };
+  const required = !body.safeParse({}).success;
+  return { requestBody: { required, content: { "application/json": { schema: toSchema(body) } } } };
 }
 
 function createResponses({ answers, frames }: Operation): JsonObject {

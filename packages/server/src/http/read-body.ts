@@ -1,6 +1,7 @@
 /** Bodies of requests: JSON only, within the limits of size and time. */
 import type { World } from "@statewright/core";
 import type * as z from "zod";
+import { findDuplicateKey } from "./find-duplicate-key.ts";
 import { findJsonProblem } from "./find-json-problem.ts";
 import type { ServerLimits } from "./limits.ts";
 import { RequestProblem } from "./problem.ts";
@@ -30,16 +31,21 @@ export function checkJsonBody(request: Request, maxBytes: number): void {
   if (Number(headers.get("content-length") ?? 0) > maxBytes) throw createSizeError(maxBytes);
 }
 
-/** Reads a JSON body and checks it by a schema. Throws a problem: 400, 408, 413, 415, 422, or 500 `body_was_read`. */
+/**
+ * Reads a JSON body and checks it by a schema. A request without a body counts as `{}` where the schema takes that. Throws
+ * a problem: 400, 408, 413, 415, 422, or 500 `body_was_read`.
+ */
 export async function readJson<Value>(
   request: Request,
   schema: z.ZodType<Value>,
   options: BodyOptions,
 ): Promise<Value> {
   const { limits, maxBytes = limits.bodyBytes } = options;
+  const empty = hasNoBody(request) ? schema.safeParse({}) : undefined;
+  if (empty?.success === true && (await isEmpty(request, options))) return empty.data;
   checkJsonBody(request, maxBytes);
-  const value = parseJson(await readBytes(request, { ...options, maxBytes }));
-  const problem = findJsonProblem(value, limits);
+  const { text, value } = parseJson(await readBytes(request, { ...options, maxBytes }));
+  const problem = findJsonProblem(value, limits) ?? findDuplicateKey(text);
   if (problem !== undefined)
     throw new RequestProblem(
       createProblem(problem.isTooLarge ? "body_too_large" : "invalid_request", {
@@ -60,9 +66,26 @@ export async function readJson<Value>(
 /** Maximum places that a problem lists. */
 const maxIssues = 32;
 
-function parseJson(bytes: Uint8Array): unknown {
+/** True for a request whose headers announce no body: a body that a parser of the host has read was announced. */
+function hasNoBody({ headers }: Request): boolean {
+  const isAnnounced = ["content-type", "content-encoding", "transfer-encoding"].some((name) => headers.has(name));
+  return !isAnnounced && Number(headers.get("content-length") ?? 0) === 0;
+}
+
+/** Returns true if the body has no byte; hosts give some requests without a body an empty stream. */
+async function isEmpty(request: Request, options: BodyOptions): Promise<boolean> {
   try {
-    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
+    return (await readBytes(request, { ...options, maxBytes: 0 })).byteLength === 0;
+  } catch (error) {
+    if (error instanceof RequestProblem && error.problem.code === "body_too_large") return false;
+    throw error;
+  }
+}
+
+function parseJson(bytes: Uint8Array): { readonly text: string; readonly value: unknown } {
+  try {
+    const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    return { text, value: JSON.parse(text) };
   } catch (cause) {
     throw new RequestProblem(createProblem("invalid_json", { detail: describeJsonError(cause, bytes) }));
   }

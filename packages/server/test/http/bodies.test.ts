@@ -2,6 +2,7 @@
 import { expect, test } from "vitest";
 import { findJsonProblem } from "../../src/http/find-json-problem.ts";
 import { createBareRequest, createBareServer } from "../support/create-bare-server.ts";
+import { createTestServer, testTokens } from "../support/create-test-server.ts";
 
 const runs = "/bare/threads/t/runs";
 
@@ -49,7 +50,7 @@ test("a chunked body of 2 GB is refused and grows the heap by less than 20 MB [V
   expect(Math.max(peak, measure())).toBeLessThan(20 * 2 ** 20);
 });
 
-test("deep bodies, large bodies, reserved keys, lone surrogates and numbers out of range are refused with the place [V114]", async () => {
+test("deep bodies, large bodies, reserved and repeated keys, lone surrogates and numbers out of range are refused with the place [V114]", async () => {
   const { send } = createBareServer();
   const refused: readonly (readonly [string, string, string])[] = [
     [`{"text":"x","more":${"[".repeat(65)}${"]".repeat(65)}}`, "body_too_large", ""],
@@ -61,6 +62,12 @@ test("deep bodies, large bodies, reserved keys, lone surrogates and numbers out 
     ['{"text":"x","more":{"a/b~c":[1e999]}}', "invalid_request", "/more/a~1b~0c/0"],
     ['{"text":"x","more":{"\\udc00":1}}', "invalid_request", "/more"],
     ['{"text":1}', "invalid_request", "/text"],
+    ['{"text":"x","text":"y"}', "invalid_request", ""],
+    [
+      '{"text":"x","more":[{"a":"}\\\\"},{"b":[{"te\\u0078t":",{","c":{},"text":1}]}]}',
+      "invalid_request",
+      "/more/1/b/0",
+    ],
     ['{"text":"x","unknown":1}', "invalid_request", ""],
     ["[]", "invalid_request", ""],
   ];
@@ -71,6 +78,8 @@ test("deep bodies, large bodies, reserved keys, lone surrogates and numbers out 
     expect(JSON.parse(answer.text)).toMatchObject({ errors: [{ pointer }] });
   }
   expect(Object.hasOwn(Object.prototype, "isAdmin")).toBe(false);
+  const alike = '{"text":"\\"text\\":","more":[{"text":"a","b":["text","text"]},{"text":{"text":{}}}]}';
+  expect((await send(runs, { body: alike })).status).toBe(200);
   const nested = `{"text":"x","more":${"[".repeat(60)}${"]".repeat(60)}}`;
   expect((await send(runs, { body: nested })).status).toBe(200);
 });
@@ -79,6 +88,23 @@ test("a body that is not UTF-8 or not whole JSON is refused with 400", async () 
   const { send } = createBareServer();
   for (const body of ['{"text":', "", "{}{}", new Uint8Array([0x22, 0xff, 0x22])])
     expect([body, (await send(runs, { body })).status]).toEqual([body, 400]);
+});
+
+test("a request without a body counts as an empty object where one is enough, and a body without a type never does [V108]", async () => {
+  const { server, send } = await createTestServer();
+  const { url } = await server.listen({ port: 0, handleSigterm: false });
+  const headers = { authorization: `Bearer ${testTokens.ann}` };
+  const post = async (path: string, body?: Uint8Array<ArrayBuffer>) =>
+    (await fetch(`${url}/api${path}`, { method: "POST", headers, ...(body === undefined ? {} : { body }) })).status;
+  expect(await post("/threads")).toBe(201);
+  await send("/api/threads", { body: { id: "t" } });
+  expect(await post("/threads/t/cancel")).toBe(409);
+  expect((await send("/api/threads/t/cancel", { method: "POST" })).status).toBe(409);
+  expect(await post("/threads/t/runs")).toBe(415);
+  expect(await post("/threads", new TextEncoder().encode("{}"))).toBe(415);
+  expect((await send("/api/threads/t/cancel", { body: {}, headers: { "content-type": "text/plain" } })).status).toBe(
+    415,
+  );
 });
 
 test("a body that arrives too slowly is refused with 408, and its timer is removed [V114]", async () => {

@@ -1,14 +1,13 @@
 /** The mapper of the legacy stream: golden files from recorded tapes, and the rules of its events. */
-import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { getGoldenFile, listTapeRuns, readTape } from "../support/golden-tapes.ts";
+import { listTapeRuns, readGolden, readTape } from "../support/golden-tapes.ts";
 import { createTapeMemory, formatTape, mapTape, type NumberedEvent, selectRun } from "../support/map-tape.ts";
 import { tapeNames } from "../support/tape-graphs.ts";
 
 function mapRun(name: string): readonly NumberedEvent[] {
-  const [first = ""] = listTapeRuns(readTape(name));
-  return mapTape(readTape(name).events, createTapeMemory(first));
+  const [first = ""] = listTapeRuns(readTape(name, "legacy"));
+  return mapTape(readTape(name, "legacy").events, createTapeMemory(first));
 }
 
 const chunk = z.tuple([z.looseObject({ id: z.string(), content: z.unknown() }), z.looseObject({})]);
@@ -26,11 +25,11 @@ function joinChunks(wire: readonly NumberedEvent[]): Readonly<Record<string, str
 
 describe("golden files", () => {
   test.each(tapeNames)("the tape %s gives the wire events of its golden file [V4, V143]", (name) => {
-    const tape = readTape(name);
+    const tape = readTape(name, "legacy");
     const lines = listTapeRuns(tape).map((run) =>
       formatTape(mapTape(selectRun(tape.events, run), createTapeMemory(run, tape.graph))),
     );
-    expect(lines.join("")).toBe(readFileSync(getGoldenFile(name), "utf8"));
+    expect(lines.join("")).toBe(readGolden(name, "legacy"));
   });
 
   test("the same tape gives the same wire events a second time: the mapper keeps nothing but its memory [V4]", () => {

@@ -13,7 +13,7 @@ const modes: RunStream["modes"] = new Set(["values", "messages-tuple"]);
 
 /** Reads a run of a tape when `now` events have happened, from the place of an event id. */
 async function read(tape: string, now: number, lastEventId?: string): Promise<readonly SseFrame[]> {
-  const { events } = readTape(tape);
+  const { events } = readTape(tape, "legacy");
   const [run = ""] = listTapeRuns({ events });
   const frames: SseFrame[] = [];
   const stream = streamRun({
@@ -51,7 +51,7 @@ function join(frames: readonly SseFrame[]): Readonly<Record<string, string>> {
 
 describe.each(["text", "tool", "parallel-tools", "waiting", "retraction"])("the tape %s", (name) => {
   test("a client that leaves after any frame, and comes back whenever, shows each word once [V42]", async () => {
-    const { events } = readTape(name);
+    const { events } = readTape(name, "legacy");
     const whole = await read(name, 0);
     const complete = join(whole);
     const places = listPlaces(events);
@@ -123,7 +123,7 @@ describe("event ids", () => {
 });
 
 test("text that was retracted while the client was away is taken back, and the new text has another id [V32]", async () => {
-  const { events } = readTape("retraction");
+  const { events } = readTape("retraction", "legacy");
   const whole = await read("retraction", 0);
   const leaves = whole.findIndex(({ data }) => JSON.stringify(data).includes('"two "'));
   const comesBack = events.findIndex((event) => event.type === "message.delta" && event.text === "right ") + 1;

@@ -2,12 +2,12 @@
 import type { RunEvent } from "@statewright/core";
 import { isDurable } from "@statewright/core/adapter";
 import { describe, expect, test } from "vitest";
-import { readTape } from "../support/golden-tapes.ts";
+import { readGolden, readTape } from "../support/golden-tapes.ts";
 import { tapeNames } from "../support/tape-graphs.ts";
-import { dropEvents, formatV2Tape, mapV2Tape, readV2Golden, rejoinTape, V2TestClient } from "../support/v2-tape.ts";
+import { dropEvents, formatV2Tape, mapV2Tape, rejoinTape, V2TestClient } from "../support/v2-tape.ts";
 
 function mapNamed(name: string) {
-  return mapV2Tape(readTape(name).events);
+  return mapV2Tape(readTape(name, "v2").events);
 }
 
 /** Names of the lifecycle of the outermost graph. */
@@ -18,7 +18,7 @@ function listLifecycle(name: string): readonly unknown[] {
 
 describe("golden files of v2", () => {
   test.each(tapeNames)("the tape %s gives the v2 frames of its golden file [V4, V143]", (name) => {
-    expect(formatV2Tape(mapNamed(name))).toBe(readV2Golden(name));
+    expect(formatV2Tape(mapNamed(name))).toBe(readGolden(name, "v2"));
   });
 
   test("the same tape gives the same v2 frames a second time: the mapper keeps nothing but its memory [V4]", () => {
@@ -39,7 +39,7 @@ describe("v2 frames", () => {
   });
 
   test("ids of the lifecycle name the run, as clients read them [V43]", () => {
-    const { events } = readTape("waiting");
+    const { events } = readTape("waiting", "v2");
     const started = events.find((event) => event.type === "run.started");
     const ids = mapNamed("waiting").filter(({ channel }) => channel === "lifecycle");
     expect(started?.type).toBe("run.started");
@@ -49,7 +49,7 @@ describe("v2 frames", () => {
 
   test("a client that loses its connection at any event gets each word of v2 once, from any process [V43]", () => {
     for (const name of tapeNames) {
-      const { events } = readTape(name);
+      const { events } = readTape(name, "v2");
       const whole = new V2TestClient();
       whole.read(mapV2Tape(events));
       for (let index = 1; index < events.length; index++) {
@@ -70,7 +70,7 @@ describe("v2 frames", () => {
 
   test("a reader of v2 that is too slow for some events gets each word once as well [V43]", () => {
     for (const name of tapeNames) {
-      const { events } = readTape(name);
+      const { events } = readTape(name, "v2");
       const finished = (tape: readonly RunEvent[]) => {
         const client = new V2TestClient();
         client.read(mapV2Tape(tape));
@@ -89,7 +89,7 @@ describe("v2 frames", () => {
   });
 
   test("a message of v2 whose process is out of reach ends with its commit, and each word comes once [V43]", () => {
-    const { events } = readTape("text");
+    const { events } = readTape("text", "v2");
     const at = events.findLastIndex(({ type }) => type === "message.delta");
     const last = events[at];
     if (last === undefined) throw new Error("the tape has no text");
@@ -114,6 +114,13 @@ describe("v2 frames", () => {
       const at = client.frames.findIndex(({ data }) => Reflect.get(Object(data), "event") === "error");
       expect(client.frames[at + 1]).toMatchObject({ method: "values", data: { messages: [{ type: "human" }] } });
     }
+  });
+
+  test("text of a request that a dead process had not recorded is taken back in v2 when the model begins again [V32]", () => {
+    const lost: ReadonlySet<string> = new Set(["effect.repeated", "message.retracted"]);
+    const client = new V2TestClient();
+    client.read(mapV2Tape(readTape("crash", "v2").events.filter(({ type }) => !lost.has(type))));
+    expect(client.messages).toMatchObject([{ end: "error" }, { text: "The whole answer.", end: "finished" }]);
   });
 
   test("a call is shown as started in v2 when its body begins: a call that was denied never is [V33]", () => {
@@ -142,7 +149,7 @@ describe("v2 frames", () => {
       },
     });
     expect(inputs[1]?.data).toEqual({ interrupt_ids: ["1:0:call_1"] });
-    const raw = mapV2Tape(readTape("waiting").events, { hitl: false }).filter(
+    const raw = mapV2Tape(readTape("waiting", "v2").events, { hitl: false }).filter(
       ({ method }) => method === "input.requested",
     );
     expect(raw.map(({ data }) => Reflect.get(Object(data), "payload"))).toMatchObject([

@@ -1,6 +1,7 @@
 /**
  * Server process with the graph of a tape, on a SQLite file. Appends the events of its runs and the events that its
- * streams read to two files, and prints its URL: `node tape-server.ts <graph> <folder> <name> <token> <port>`.
+ * streams read to two files, and prints its URL: `node tape-server.ts <graph> <folder> <name> <token> <port> <streams>`. The
+ * engine starts when the client has opened that many streams, so that a client of a process after a crash sees every event.
  */
 import { appendFileSync } from "node:fs";
 import { join } from "node:path";
@@ -13,7 +14,7 @@ import { langgraph } from "../../src/langgraph.ts";
 import { findFailureTitle } from "../../src/service/failure-titles.ts";
 import { createTapeGraph } from "./tape-graphs.ts";
 
-const [graph = "", folder = "", name = "", token = "", port = "0"] = process.argv.slice(2);
+const [graph = "", folder = "", name = "", token = "", port = "0", streams = "0"] = process.argv.slice(2);
 
 function append(kind: "tape" | "events", event: object): void {
   appendFileSync(join(folder, `${name}.${kind}.jsonl`), `${JSON.stringify(event)}\n`);
@@ -41,7 +42,15 @@ function recordEvents(protocol: Protocol): Protocol {
   return { ...protocol, routes };
 }
 
+let openedStreams = 0;
+let notifyStreams: (() => void) | undefined;
+const streamsOpened = new Promise<void>((resolve) => {
+  notifyStreams = resolve;
+});
+
 async function* keepEvents(events: AsyncIterable<ThreadFrame>): AsyncGenerator<ThreadFrame, undefined, undefined> {
+  openedStreams += 1;
+  if (openedStreams === Number(streams)) notifyStreams?.();
   for await (const event of events) {
     append("events", event);
     yield event;
@@ -55,5 +64,10 @@ const host = engine({
   onRun: (run) => void run.on((event) => append("tape", toShownEvent(event))),
 });
 const server = serve({ engine: host, access: { token }, protocols: [recordEvents(langgraph())] });
-await host.start();
-console.log((await server.listen({ port: Number(port) })).url);
+const { url } = await server.listen({ port: Number(port) });
+if (streams === "0") await host.start();
+console.log(url);
+if (streams !== "0") {
+  await streamsOpened;
+  await host.start();
+}

@@ -1,31 +1,30 @@
 /** Maps tapes to frames of the streaming events protocol, and reads frames as its clients do. */
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import type { OpenWork, RunEvent } from "@statewright/core";
 import { createOpenWork, isDurable } from "@statewright/core/adapter";
 import * as z from "zod";
 import { mapV2Event } from "../../src/langgraph/v2/map-v2-event.ts";
 import { type FramePlace, type NumberedFrame, numberFrames } from "../../src/langgraph/v2/v2-frame.ts";
-import { createV2Memory } from "../../src/langgraph/v2/v2-memory.ts";
+import { createV2Memory, getV2Graph, type V2Graph } from "../../src/langgraph/v2/v2-memory.ts";
 
-/** Path of the frames of a tape. */
-export function getV2GoldenFile(name: string): string {
-  return join(import.meta.dirname, `../golden/langgraph/${name}.v2.txt`);
-}
-
-/** Reads the frames that a tape should give. */
-export function readV2Golden(name: string): string {
-  return readFileSync(getV2GoldenFile(name), "utf8");
-}
-
-/** Maps the events of a thread, numbered as on the wire. */
+/** Maps the events of a thread, numbered as on the wire. A fork begins with the state of its parent, as a reader loads it. */
 export function mapV2Tape(
   events: readonly RunEvent[],
   { hitl = true }: { readonly hitl?: boolean } = {},
 ): readonly NumberedFrame[] {
   const memory = createV2Memory({ hitl });
   const place: FramePlace = { seq: 0, position: -1 };
-  return events.flatMap((event) => numberFrames(mapV2Event(event, memory), event.seq, place));
+  const states = new Map<number, V2Graph["values"]>();
+  return events.flatMap((event) => {
+    if (event.type !== "step.committed" || event.within !== undefined)
+      return numberFrames(mapV2Event(event, memory), event.seq, place);
+    const graph = getV2Graph(memory, event);
+    const { checkpoint, parent } = event;
+    if (parent !== undefined && graph.checkpoint !== parent)
+      Object.assign(graph, { values: states.get(parent), checkpoint: parent });
+    const frames = numberFrames(mapV2Event(event, memory), event.seq, place);
+    if (checkpoint !== undefined) states.set(checkpoint, graph.values);
+    return frames;
+  });
 }
 
 /** Formats frames, one on a line: id, channel, namespace, data. */

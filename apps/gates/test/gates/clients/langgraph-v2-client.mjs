@@ -7,12 +7,12 @@ import { join } from "node:path";
 import process from "node:process";
 import { pathToFileURL } from "node:url";
 
-const [folder, url, token, script, otherUrl] = process.argv.slice(2);
+const [folder, url, token, script, subject] = process.argv.slice(2);
 const installed = createRequire(join(folder, "package.json"));
 const { Client } = await import(pathToFileURL(installed.resolve("@langchain/langgraph-sdk")).href);
 
 const tell = (name, value) => console.log(JSON.stringify({ name, value: value ?? null }));
-const human = (content) => ({ messages: [{ type: "human", content }] });
+const human = (content, id) => ({ messages: [{ type: "human", content, id }] });
 const client = new Client({ apiUrl: `${url}/langgraph`, apiKey: token });
 const open = (thread, options = {}) => client.threads.stream(thread, { assistantId: "assistant", ...options });
 const all = ["values", "updates", "messages", "tools", "lifecycle", "input", "checkpoints", "tasks", "custom"];
@@ -143,6 +143,53 @@ const scripts = {
     tell("unknown", await refuse(() => page.state.fork({ checkpoint_id: "000000009999" })));
     await page.close();
   },
+  /** A conversation of the tapes, with the frames of all channels. No other subscription moves them to a second stream. */
+  tape: async () => {
+    const graph = subject === "sub-agent" ? "boss" : "assistant";
+    const stream = open("t1", { assistantId: graph });
+    const subscription = await stream.subscribe(all);
+    const frames = [];
+    let status;
+    const play = async (start, onText = () => {}) => {
+      const started = await start();
+      let text = "";
+      for await (const { seq, event_id, method, params } of subscription) {
+        const { namespace, node, data } = params;
+        frames.push({ seq, event_id, method, namespace, node, data });
+        if (method === "lifecycle" && namespace.length === 0) status = data.error ?? data.event;
+        text += data?.delta?.text ?? "";
+        await onText(text, started?.run_id);
+      }
+    };
+    const once = (pattern, act) => {
+      let isDone = false;
+      return async (text, run) => {
+        if (isDone || !pattern.test(text)) return;
+        isDone = true;
+        await act(run);
+      };
+    };
+    const acts = {
+      // A reply of the server to a later request: the request of the model is recorded by then.
+      crash: once(/Half an /, async () => tell("kill", await stream.state.get({ namespace: [] }))),
+      cancel: once(/Never /, (run) => client.runs.cancel("t1", run)),
+    };
+    const input = subject === "failure" ? { note: "n" } : human("Hello", "u1");
+    await play(() => stream.submitRun({ input }), acts[subject]);
+    if (subject === "waiting") {
+      const { interrupt_id: id } = frames.find(({ method }) => method === "input.requested").data;
+      const decisions = [{ type: "approve" }, { type: "reject", message: "too much" }];
+      await play(() => stream.respondInput({ namespace: [], interrupt_id: id, response: { decisions } }));
+    }
+    if (subject === "fork") {
+      const { checkpoints } = await stream.state.listCheckpoints({ limit: 2 });
+      await play(() => stream.submitRun({ input: null, forkFrom: checkpoints[1].id }));
+    }
+    const { values } = await stream.state.get({ namespace: [] });
+    const text = values.messages?.at(-1).content ?? values.note;
+    tell("outcome", { text: text.at?.(-1).text ?? text, status, frames });
+    await stream.close();
+  },
   /** The server is killed in the middle of an answer, by the program that reads these lines. */
   kill: async () => {
     const stream = open(crypto.randomUUID());
@@ -158,7 +205,7 @@ const scripts = {
     let requests = 0;
     const balance = (input, init) => {
       requests += 1;
-      return fetch(requests % 2 === 0 ? String(input).replace(url, otherUrl) : input, init);
+      return fetch(requests % 2 === 0 ? String(input).replace(url, subject) : input, init);
     };
     const stream = open(crypto.randomUUID(), { fetch: balance });
     const subscription = await stream.subscribe(["messages", "lifecycle", "values", "input"]);

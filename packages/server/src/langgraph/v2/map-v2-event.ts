@@ -84,7 +84,8 @@ function mapStart(event: EventOf<"run.started">, memory: V2Memory): readonly V2F
   const epoch = answered.length > 0 && known !== undefined ? known.epoch : event.attempt;
   if (!isSame) forgetGraphs(memory, event.branch);
   if (answered.length === 0) forgetMessages(memory, event.branch);
-  memory.runs.set(event.branch, { id: event.run, graph: event.graph, epoch, status: "running", waiting: [] });
+  const { run: id, graph, recovered: isRecovering } = event;
+  memory.runs.set(event.branch, { id, graph, epoch, status: "running", waiting: [], isRecovering });
   const root = getV2Graph(memory, event);
   Object.assign(root, { name: event.graph, status: "running" });
   const running = createLifecycle(event, event.run, { event: "running", graph_name: event.graph });
@@ -252,6 +253,8 @@ function mapCommit(event: CommitEvent, memory: V2Memory): readonly V2Frame[] {
     createTaskResult(event, graph, task, index === 0 ? Object.entries(changes) : []),
   );
   graph.messages.clear();
+  const run = memory.runs.get(event.branch);
+  if (run !== undefined && event.within === undefined) run.isRecovering = false;
   return [
     ...work,
     ...results,

@@ -198,7 +198,7 @@ function startMessage(streamed: Streamed): readonly V2Frame[] {
   const { message } = streamed;
   if (message.isStarted) return [];
   message.isStarted = true;
-  const isAgain = message.failures > 0 && !message.isVoided;
+  const isAgain = (message.failures > 0 || message.isRecovering) && !message.isVoided;
   const start = createFrame(streamed, "s", { event: "message-start", role: "ai", id: message.id });
   return isAgain ? [createVoid(streamed), start] : [start];
 }

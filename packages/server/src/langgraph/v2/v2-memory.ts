@@ -30,6 +30,8 @@ export interface V2Message {
   isFinished: boolean;
   /** True when the text before the newest failure was taken back. */
   isVoided: boolean;
+  /** True when the run was recovered for this message: the process before may have sent a part of it. */
+  readonly isRecovering: boolean;
 }
 
 /** State of a graph, outermost or inner, built from events. */
@@ -58,6 +60,8 @@ export interface V2Run {
   status: V2Status;
   /** Interrupts on the wire that the run waits for. */
   waiting: readonly string[];
+  /** True from a recovery to the next checkpoint: a process may die before it records a request whose text it has sent. */
+  isRecovering: boolean;
 }
 
 /** Memory of the mapper for one reader of a thread. */
@@ -145,8 +149,8 @@ export function getV2Message(
 ): V2Message {
   const known = graph.messages.get(id);
   if (known !== undefined) return known;
-  const epoch = memory.runs.get(graph.branch)?.epoch ?? 1;
-  const flags = { isStarted: false, isFinished: false, isVoided: false };
+  const { epoch = 1, isRecovering = false } = memory.runs.get(graph.branch) ?? {};
+  const flags = { isStarted: false, isFinished: false, isVoided: false, isRecovering };
   const created: V2Message = { id, node, epoch, failures: 0, blocks: [], ...flags };
   graph.messages.set(id, created);
   return created;

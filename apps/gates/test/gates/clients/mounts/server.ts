@@ -45,6 +45,13 @@ const host = engine({ store: memoryStore(), graphs: [graph] });
 export const server = serve({
   engine: host,
   access: { token: "a-token-of-the-gate-0123456789" },
+  cors: { origins: ["https://page.example"] },
   protocols: [probe],
   basePath,
 });
+
+// The build of Next loads this module as well, and must run nothing.
+if (process.env["NEXT_PHASE"] !== "phase-production-build") {
+  await host.start();
+  console.log("engine started");
+}
