@@ -5,7 +5,11 @@ import { checkAnswer } from "@statewright/core/inspect";
 import type { CallerScope, OwnThread } from "../caller-scope.ts";
 import type { AnswerRequest, StartedRun } from "../caller-service.ts";
 import { omitUndefined } from "../omit-undefined.ts";
-import { createChangedCheckpointProblem, createInvalidRequestProblem, createLeftBranchProblem } from "../service-problems.ts";
+import {
+  createChangedCheckpointProblem,
+  createInvalidRequestProblem,
+  createLeftBranchProblem,
+} from "../service-problems.ts";
 import { waitForHint } from "../wait-for-hint.ts";
 import { createRunContext } from "./run-context.ts";
 import { checkKeyStartedNoRun, createReusedKeyError, findAnswered } from "./run-keys.ts";
