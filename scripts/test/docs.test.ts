@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { addImportsLine, listProgramPages } from "../page-imports.mjs";
 
 const root = join(import.meta.dirname, "../..");
 
@@ -31,6 +32,12 @@ test.each(pages())("every anchor in a link of %s is a heading of its page", (pag
     const file = target === "" ? page : join(page, "..", target);
     expect(listAnchors(readFileSync(join(root, file), "utf8")), `${page}: ${link}`).toContain(anchor);
   }
+});
+
+test.each(listProgramPages())("%s states the entry of each name that its blocks use without an import", (page) => {
+  const text = readFileSync(join(root, page), "utf8");
+  const hint = "run `node scripts/page-imports.mjs`";
+  expect(text, hint).toBe(addImportsLine(page, text));
 });
 
 test("docs/errors.md states a cause and a fix for each error code", () => {

@@ -14,6 +14,7 @@ import { loadAgentPeers } from "./peers/agents.ts";
 import { loadBundler } from "./peers/esbuild.ts";
 import { defaultRelease, loadPeers, noAgents, noPeers, type Peers } from "./peers/langgraph.ts";
 import { installOwn } from "./peers/own-packages.ts";
+import { loadServerPeers, noServers } from "./peers/servers.ts";
 import { runProfile } from "./profile/run-profile.ts";
 import { describeMachine, toMarkdown, toText } from "./report.ts";
 import { measureRetainedHeap } from "./retained-heap.ts";
@@ -163,14 +164,17 @@ async function loadSelectedPeers(options: Options): Promise<Peers> {
   const withAgents = options.peers && isSelected("B12", "B14", "B15", "B16", "B17", "B22");
   const agents = withAgents ? await loadAgentPeers() : noAgents;
   const peers = options.peers ? await loadPeers(agents, options.langgraph) : noPeers;
+  const withServers = options.peers && ["B23 list", "B23 run"].some((id) => isCaseSelected(id, options));
+  const { servers, notices: serverNotices } = withServers ? await loadServerPeers() : noServers;
   const bundler = isSelected("B11", "B22") ? await loadBundler() : undefined;
   const own = isSelected("B17", "B22") ? await installOwn() : undefined;
   const notices = [bundler, own].filter((each) => typeof each === "string");
   return {
     ...peers,
+    servers,
     bundler: typeof bundler === "string" ? undefined : bundler,
     installed: typeof own === "object" ? [own, ...peers.installed] : peers.installed,
-    notices: [...peers.notices, ...notices],
+    notices: [...peers.notices, ...serverNotices, ...notices],
   };
 }
 

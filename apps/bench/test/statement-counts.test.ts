@@ -16,6 +16,6 @@ test("runs, resumes and agent turns execute at most the recorded numbers of SQL 
 test("a count above its limit is reported with its name, its value and its limit", () => {
   const name = "a run of one superstep on a new thread";
   expect(findCountRegressions({ ...countLimits, [name]: { statements: 99, writes: 2, reads: 1 } })).toEqual([
-    `${name}: statements: 99, expected at most 18`,
+    `${name}: statements: 99, expected at most 15`,
   ]);
 });

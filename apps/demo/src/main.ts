@@ -234,23 +234,29 @@ async function answerInterrupt(demo: DemoState): ActResult {
   if (interrupt === undefined) return undefined;
   printActTitle(3, "Answer an interrupt");
   print("The run waits in the database. No process is running.");
-  const answer = await askForAnswer(demo, interrupt);
-  if (answer === undefined) return printStopped(demo);
-  return handleEnding(demo, await runJob(demo, { start: false, answer }));
+  const answered = await askForAnswer(demo, interrupt);
+  if (answered === undefined) return printStopped(demo);
+  return handleEnding(demo, await runJob(demo, { start: false, ...answered }));
 }
 
-async function askForAnswer(demo: DemoState, { payload }: OpenInterrupt): Promise<Job["answer"] | undefined> {
+/** Answer with its source; undefined on Ctrl-C or Ctrl-D. */
+type DemoAnswer = Required<Pick<Job, "answer" | "by">>;
+
+async function askForAnswer(demo: DemoState, { payload }: OpenInterrupt): Promise<DemoAnswer | undefined> {
   const { grade, summary } = payload as { readonly grade: string; readonly summary: string };
   print(`  Verdict: ${bold(grade)}. ${toPlainLine(summary)}`);
   print(`  Write the report to ${demo.report}?`);
   const { answer } = demo.options;
   if (answer !== undefined) {
     print(`  ${answer} ${dim("(from --answer)")}`);
-    return { ok: answer === "yes" };
+    return { answer: { ok: answer === "yes" }, by: "option" };
   }
-  if (process.stdin.isTTY === true && !demo.options.json) return askPerson();
+  if (process.stdin.isTTY === true && !demo.options.json) {
+    const given = await askPerson();
+    return given === undefined ? undefined : { answer: given, by: "terminal" };
+  }
   print(`  yes ${dim(demo.options.json ? "(default of --json)" : "(default, because stdin is not a terminal)")}`);
-  return { ok: true };
+  return { answer: { ok: true }, by: "default" };
 }
 
 /** Act 4: prints the history, and answers the same interrupt differently on a separate branch. */
@@ -270,7 +276,7 @@ async function compareAnswers(demo: DemoState): ActResult {
   const other = await loadBranchState(demo.database, thread, otherBranch);
   if (other?.status === "waiting") {
     const answer = { ok, note: "the other answer, on a branch" };
-    const endCode = handleEnding(demo, await runJob(demo, { start: false, branch: otherBranch, answer }));
+    const endCode = handleEnding(demo, await runJob(demo, { start: false, branch: otherBranch, answer, by: "demo" }));
     if (endCode !== undefined) return endCode;
   }
   print();
@@ -286,7 +292,7 @@ function getOtherReport({ folder }: DemoState): string {
 /** Starts a process, shows its events, and waits for its exit. */
 async function runJob(
   demo: DemoState,
-  jobOptions: Pick<Job, "start" | "branch" | "answer"> & { readonly hold?: boolean },
+  jobOptions: Pick<Job, "start" | "branch" | "answer" | "by"> & { readonly hold?: boolean },
   onEvent?: (event: RunEvent, worker: Worker) => void,
 ): Promise<Ending> {
   if (demo.signal !== undefined) return { status: "killed", signal: demo.signal };

@@ -26,6 +26,8 @@ export interface Job {
   };
   readonly model: string | undefined;
   readonly answer?: { readonly ok: boolean; readonly note?: string };
+  /** Source of the answer, saved with it. */
+  readonly by?: string;
   readonly maxDbKb: number | undefined;
 }
 
@@ -43,7 +45,7 @@ export type WorkerMessage =
 export type WorkerCommand = { readonly type: "stop" };
 
 async function runJob(job: Job): Promise<Outcome> {
-  const { database, thread, branch, start, context, answer, maxDbKb } = job;
+  const { database, thread, branch, start, context, answer, by = "unknown", maxDbKb } = job;
   const model = await resolveModel(job);
   const store = sqliteStore(database, maxDbKb === undefined ? {} : { maxBytes: maxDbKb * 1024 });
   try {
@@ -51,7 +53,7 @@ async function runJob(job: Job): Promise<Outcome> {
     const common = { store, thread, context, maxConcurrency: 4, ...(branch === undefined ? {} : { branch }) };
     const handle = start
       ? run(graph, { ...common, input: { messages: [auditRequest] } })
-      : resume(graph, { ...common, ...(answer === undefined ? {} : { answers: { write_report: answer } }) });
+      : resume(graph, { ...common, ...(answer === undefined ? {} : { answers: { write_report: answer }, by }) });
     return await forwardEvents(handle);
   } finally {
     await store.close();

@@ -65,6 +65,7 @@ export {
 } from "./inspect/read/compare-branches.ts";
 export type { CutPart } from "./inspect/read/cut-value.ts";
 export { type DiffStatesOptions, diffStates } from "./inspect/read/diff-states.ts";
+export type { ValueAuthor } from "./inspect/read/find-author.ts";
 export type { CheckpointPlace } from "./inspect/read/find-checkpoint.ts";
 export {
   type BranchSummary,

@@ -32,6 +32,8 @@ const options: Options = {
   validateFormats: false,
   addUsedSchema: false,
   logger: false,
+  // A reference to a larger schema is a call: many references to it would multiply the generated code.
+  inlineRefs: 20,
   code: { regExp: compileLinearPattern },
 };
 

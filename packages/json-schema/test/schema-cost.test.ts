@@ -67,6 +67,63 @@ describe.each([
     expect(load({ type: "object", properties: { a: { anyOf } } })({ a: 499 })).toEqual([]);
   });
 
+  test("patterns of properties that match the same name multiply, and are refused when they are loaded [FX64]", () => {
+    const twice = (part: object): object => ({ patternProperties: { "^n": part, n$: part } });
+    let part: object = { type: "string" };
+    for (let level = 0; level < 6; level++) part = twice(part);
+    expect(() => load(twice(part))).not.toThrow();
+    const $defs: Record<string, object> = { l0: { type: "string" } };
+    for (let level = 1; level <= 26; level++) $defs[`l${level}`] = twice({ $ref: `#/$defs/l${level - 1}` });
+    expect(() => load({ type: "object", properties: { a: { $ref: "#/$defs/l26" } }, $defs })).toThrow(
+      /invalid_tool.+alternatives/,
+    );
+  });
+
+  const numbers = Array.from({ length: 40_000 }, (_, index) => index);
+  test.each<readonly [what: string, list: object, value: unknown]>([
+    ["distinct objects in a large list", { uniqueItems: true }, numbers.map((id) => ({ id }))],
+    [
+      "items in a long enumeration",
+      { items: { enum: numbers.map((id) => ({ id })) } },
+      numbers.map((id) => ({ id: -id })),
+    ],
+    ["items with many alternatives", { items: { anyOf: numbers.slice(0, 900).map((id) => ({ const: id })) } }, numbers],
+    ["names with many patterns", {}, Object.fromEntries(numbers.map((id) => [`z${id}`, id]))],
+  ])("a check of %s ends at once with an issue [FX64]", (what, list, value) => {
+    const many = Object.fromEntries(numbers.slice(0, 200).map((id) => [`^k${id}$`, { type: "string" }]));
+    const part = what.startsWith("names") ? { patternProperties: many } : { type: "array", ...list };
+    const validate = load({ type: "object", properties: { a: part } });
+    expect(validate({ a: value })).toEqual([
+      { path: "", message: expect.stringMatching(/^cannot be checked within \d+ steps$/) },
+    ]);
+  });
+
+  test("lists of usual size and large lists of scalars are checked completely [FX64]", () => {
+    const items = { type: "object", properties: { id: { enum: numbers.slice(0, 300) } } };
+    const validate = load({
+      type: "object",
+      properties: {
+        rows: { type: "array", uniqueItems: true, items },
+        texts: { type: "array", uniqueItems: true, items: { type: "string", pattern: "^t" } },
+      },
+    });
+    const rows = numbers.slice(0, 300).map((id) => ({ id }));
+    expect(validate({ rows, texts: numbers.map((id) => `t${id}`) })).toEqual([]);
+    expect(validate({ rows: [...rows, { id: 1 }], texts: ["x"] })).toHaveLength(2);
+  });
+
+  test("a schema of more than 5,000 schemas is refused, and a reference counts [FX64]", () => {
+    const refs = (count: number) =>
+      Object.fromEntries(numbers.slice(0, count).map((id) => [`p${id}`, { $ref: "#/$defs/d" }]));
+    const properties = (count: number) => ({
+      type: "object",
+      properties: refs(count),
+      $defs: { d: { type: "string" } },
+    });
+    expect(() => load(properties(5_000))).toThrow(/invalid_tool.+has more than 5000 schemas/);
+    expect(load(properties(100))({ p1: 1 })).toHaveLength(1);
+  });
+
   test("a schema that is too large or too deep is refused [FX64]", () => {
     const description = "x".repeat(5 * 2 ** 20);
     expect(() => load({ type: "object", description })).toThrow(/invalid_tool.+characters/);

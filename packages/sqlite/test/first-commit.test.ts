@@ -3,7 +3,8 @@ import { join } from "node:path";
 import type { Claim } from "@statewright/core/store";
 import type { SqliteStore } from "@statewright/sqlite";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { createCheckpoint, createSuperstep, graph, saveCommit } from "./support/rows.ts";
+import { rowsPerPiece } from "../src/write/removed-threads.ts";
+import { createCheckpoint, createRunRow, createSuperstep, graph, saveCommit } from "./support/rows.ts";
 import { sqliteStore } from "./support/sqlite-store.ts";
 import { createFolder } from "./support/stores.ts";
 
@@ -100,6 +101,19 @@ test("a thread imported from an image is not confused with another that replaced
   await expect(writeOtherThreads()).rejects.toMatchObject({ code: "thread_busy" });
   await saveCommit(store, createSuperstep("t", late, 2));
   expect((await other.head("t"))?.id).toBe(2);
+  expect(await store.verify()).toMatchObject({ faults: [] });
+});
+
+test("a first run on a new thread gets no row of the newest thread while that one is being deleted [FX77]", async () => {
+  const old = await store.claim({ ...graph, thread: "old" });
+  const steps = Array.from({ length: rowsPerPiece }, (_, nth) => createSuperstep("old", old, nth + 1));
+  await Promise.all(steps.map((commit, nth) => saveCommit(store, { ...commit, release: nth + 1 === steps.length })));
+  const claim = await claimForRun("t");
+  const deletion = store.delete("old");
+  await saveCommit(store, { ...createSuperstep("t", claim, 1), run: createRunRow("r1", "t"), release: true });
+  await deletion;
+  expect(await store.state("t", 1)).toMatchObject([{ channel: "items" }]);
+  expect((await store.threads()).map(({ id }) => id)).toEqual(["t", "first"]);
   expect(await store.verify()).toMatchObject({ faults: [] });
 });
 

@@ -3,6 +3,7 @@ import { execFileSync, spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
   chmodSync,
+  chownSync,
   copyFileSync,
   existsSync,
   mkdirSync,
@@ -31,6 +32,7 @@ const readerProcess = fileURLToPath(new URL("./support/processes/reader-process.
 
 /** A user without rights on the files of this user: tests of permissions need a process of root. */
 const otherUser = 65_534;
+const fileOwner = 1_000;
 const canChangeUser = process.getuid?.() === 0;
 
 let home: ReturnType<typeof createFolder>;
@@ -226,6 +228,52 @@ describe.each(driverNames)("a store that only reads, on %s", (driver) => {
     expect([hashFiles(), readdirSync(home.path)]).toEqual([before, ["agent.db"]]);
   });
 
+  test.runIf(canChangeUser)(
+    "creates no file that would keep the owner of the database from writing [ND6]",
+    async () => {
+      const writer = open();
+      await saveSteps(writer, 2);
+      await writer.close();
+      makeOld();
+      chmodSync(home.path, 0o777);
+      const read = (mode: number) => {
+        chownSync(file, fileOwner, fileOwner);
+        chmodSync(file, mode);
+        const result = readInProcess({ user: otherUser, driver });
+        return [result, readdirSync(home.path)];
+      };
+      expect(read(0o644)).toEqual([{ items: ["1", "2"] }, ["agent.db"]]);
+      // The owner can write files with the mode of this database, whoever created them.
+      expect(read(0o666)).toEqual([{ items: ["1", "2"] }, ["agent.db", "agent.db-shm", "agent.db-wal"]]);
+    },
+  );
+
+  test.runIf(canChangeUser)("names the file that the user may not read [ND6]", async () => {
+    const child = await startChild(file);
+    const { epoch } = await child.claim("t");
+    await child.ask({ do: "step", thread: "t", epoch, id: 1 });
+    await child.kill();
+    makeOld();
+    for (const [path, mode] of [
+      [file, 0o600],
+      [`${file}-wal`, 0o600],
+      [`${file}-shm`, 0o600],
+      [home.path, 0o700],
+    ] as const) {
+      const before = statSync(path).mode;
+      chmodSync(path, mode);
+      const refused = path === home.path ? file : path;
+      expect(readInProcess({ user: otherUser, driver })).toEqual({
+        code: "store_failed",
+        message: expect.stringContaining(
+          `this process has no right to read "${refused}" (EACCES). Give this process read access`,
+        ),
+      });
+      chmodSync(path, before);
+    }
+    expect(readInProcess({ user: otherUser, driver })).toEqual({ items: ["1"] });
+  });
+
   test("that shows a running run of a dead process shows it as crashed, without a write [ND6]", async () => {
     const child = await startChild(file);
     const { epoch } = await child.claim("t");
@@ -317,10 +365,28 @@ describe("a path without a file", () => {
       expect(() => open(options, join(home.path, "agnet.db"))).toThrow(
         expect.objectContaining({
           code: "store_missing",
-          details: { path: join(home.path, "agnet.db"), folder: home.path, near: [join(home.path, "agents.db")] },
+          details: {
+            path: join(home.path, "agnet.db"),
+            folder: home.path,
+            near: [join(home.path, "agent.sqlite"), join(home.path, "agents.db")],
+          },
         }),
       );
     expect(readdirSync(home.path)).not.toContain("agnet.db");
+  });
+
+  test("the near files of a path are those of another extension, else the databases of the folder [ND6, FX20]", () => {
+    for (const name of ["payments.db", "notes.txt", "agent.db"]) writeFileSync(join(home.path, name), "");
+    for (const [name, near] of [
+      ["payments.sqlite", ["payments.db"]],
+      ["conversations.sqlite3", ["agent.db", "payments.db"]],
+    ] as const)
+      expect(() => open({ readOnly: true }, join(home.path, name))).toThrow(
+        expect.objectContaining({
+          code: "store_missing",
+          details: expect.objectContaining({ near: near.map((each) => join(home.path, each)) }),
+        }),
+      );
   });
 
   test("a path without a file is refused with the nearest existing folder [ND6, FX20]", () => {

@@ -17,6 +17,7 @@ import {
   type Usage,
   type World,
 } from "@statewright/core";
+import { systemWorld } from "@statewright/core/adapter";
 import { checkTranscript } from "./transcript.ts";
 
 /** Text part of a scripted reply. */
@@ -157,9 +158,10 @@ function isList<Part>(parts: Part | readonly Part[]): parts is readonly Part[] {
   return Array.isArray(parts);
 }
 
-/** Delays of a scripted model, on the clock of a test. */
+/** Delays of a scripted model. */
 export interface ScriptedPace {
-  readonly world: Pick<World, "schedule">;
+  /** Clock of the delays, such as a `virtualClock`. Default: the clock of the system. */
+  readonly world?: Pick<World, "schedule">;
   /** Delay before the first part of a reply, in milliseconds. */
   readonly firstMs?: number;
   /** Delay before each further part, in milliseconds. */
@@ -325,18 +327,19 @@ interface DeltaWriter {
 }
 
 function createDeltaWriter({ signal, delta }: ModelCallOptions, pace: ScriptedPace | undefined): DeltaWriter {
+  const { schedule } = pace?.world ?? systemWorld();
   let isFirst = true;
   const wait = async (): Promise<void> => {
     const ms = (isFirst ? pace?.firstMs : pace?.chunkMs) ?? 0;
     isFirst = false;
-    if (pace === undefined || ms === 0) return;
+    if (ms === 0) return;
     await new Promise<void>((resolve) => {
       const end = (): void => {
         cancel();
         signal.removeEventListener("abort", end);
         resolve();
       };
-      const cancel = pace.world.schedule.after(ms, end);
+      const cancel = schedule.after(ms, end);
       signal.addEventListener("abort", end);
     });
   };

@@ -131,6 +131,16 @@ describe("scriptedModel", () => {
     expect(world.timers).toBe(0);
   });
 
+  test("a scripted model with a pace and without a clock waits on the clock of the system", async () => {
+    const model = scriptedModel([say("One two")], { pace: { chunkMs: 1 } });
+    const texts: string[] = [];
+    const delta = (part: ModelDelta) => void texts.push(part.type === "text" ? part.text : part.type);
+    expect(await model.respond(request(user("hi")), { ...quiet, delta })).toMatchObject({
+      content: [{ text: "One two" }],
+    });
+    expect(texts).toEqual(["One ", "two"]);
+  });
+
   test("a scripted model gives the replies of its script in order, also to equal requests [FX42]", async () => {
     const model = scriptedModel([say("one"), say("two")]);
     for (const text of ["one", "two"])

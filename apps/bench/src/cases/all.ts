@@ -23,6 +23,7 @@ import { createQueuedRunsCase, createSlotsCase } from "./queued-runs.ts";
 import { createHeadCase, createHistoryPageCase, createListCase } from "./reading.ts";
 import { createReadyToolCases } from "./ready-tools.ts";
 import { createResumeCase } from "./resume-run.ts";
+import { createServedRunCase, createThreadListCase } from "./server-requests.ts";
 import { createServerStreamCase, createSilentStreamCase } from "./server-streams.ts";
 import { createSharedFileCase } from "./shared-file.ts";
 import { createShortRunCase } from "./short-run.ts";
@@ -75,6 +76,8 @@ export function createCases(peers: Peers): readonly Case[] {
     createSharedFileCase(),
     createQueuedRunsCase(),
     createSlotsCase(),
+    createThreadListCase(peers),
+    createServedRunCase(peers),
     createServerStreamCase(),
     createSilentStreamCase(),
     ...createOpenStoreCases(peers),

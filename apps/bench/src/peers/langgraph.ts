@@ -2,6 +2,7 @@
 import type { AgentPeers, InstalledPeer } from "./agents.ts";
 import type { Bundler } from "./esbuild.ts";
 import { install, type Peer } from "./install.ts";
+import type { ServerPeer } from "./servers.ts";
 
 interface Release {
   readonly core: string;
@@ -89,6 +90,8 @@ export interface Peers {
   readonly langgraphEntry: string | undefined;
   /** Agents of other frameworks. */
   readonly agents: AgentPeers;
+  /** Servers of other frameworks. */
+  readonly servers: readonly ServerPeer[];
   /** Installed packages that are not loaded into this process, Statewright's and those of peers. */
   readonly installed: readonly InstalledPeer[];
   /** Bundler for the measurement of bundle sizes. */
@@ -103,6 +106,7 @@ export const noPeers: Peers = {
   langgraph: undefined,
   langgraphEntry: undefined,
   agents: noAgents,
+  servers: [],
   installed: [],
   bundler: undefined,
   notices: ["Peers are excluded."],
@@ -129,6 +133,7 @@ export async function loadPeers(
     langgraph,
     langgraphEntry: found.entry,
     agents,
+    servers: [],
     installed: [main, ...agents.installed],
     bundler: undefined,
     notices: [`${label} (@langchain/core ${peer.dependencies["@langchain/core"]}, ${list}).`, ...agents.notices],

@@ -1,7 +1,7 @@
 /** Converts the input of an agent to messages, and checks lists of messages. */
 
-import { listToolCalls, type Message, type MessageFile, StatewrightError, type World } from "@statewright/core";
-import { createId, invalidOption, systemWorld, toFileBlocks } from "@statewright/core/adapter";
+import { listToolCalls, type Message, type MessageFile, StatewrightError } from "@statewright/core";
+import { invalidOption, toFileBlocks } from "@statewright/core/adapter";
 
 /** Text and files of a user message. */
 export interface AgentContent {
@@ -12,8 +12,11 @@ export interface AgentContent {
 /** Input of an agent: a text, a text with files, or messages. */
 export type AgentInput = string | AgentContent | readonly Message[];
 
-/** Converts the input of an agent to messages. Throws `invalid_input` for empty input and for unreadable files. */
-export function toMessages(input: AgentInput, world: World = systemWorld()): readonly Message[] {
+/**
+ * Converts the input of an agent to messages. A text becomes a message without an id, which the graph assigns where the
+ * message is written: equal texts are equal inputs. Throws `invalid_input` for empty input and for unreadable files.
+ */
+export function toMessages(input: AgentInput): readonly Message[] {
   if (isMessageList(input)) {
     if (input.length === 0) throw createInputError("an empty list of messages");
     input.forEach(checkMessage);
@@ -24,7 +27,7 @@ export function toMessages(input: AgentInput, world: World = systemWorld()): rea
   const textBlocks = text === undefined || text.trim() === "" ? [] : [{ type: "text", text } as const];
   const content = [...toFileBlocks(files), ...textBlocks];
   if (content.length === 0) throw createInputError(text === undefined ? "neither text nor files" : "an empty text");
-  return [{ role: "user", id: createId("user_", world.random), content }];
+  return [{ role: "user", id: "", content }];
 }
 
 function isMessageList(input: AgentInput): input is readonly Message[] {

@@ -2,7 +2,7 @@
  * Handle of an agent run: the handle of the graph run with messages instead of state updates. Also the registry of the
  * active runs of an agent.
  */
-import type { AgentEnd, Message, OutputSchema, RunEvent, RunHandle, RunResult, World } from "@statewright/core";
+import type { AgentEnd, Message, OutputSchema, RunEvent, RunHandle, RunResult } from "@statewright/core";
 import { invalidOption, mapResult } from "@statewright/core/adapter";
 import { type PartialOutput, streamPartialOutputs } from "../output/partial-output.ts";
 import { getAgentEnd, getAnswerText } from "./agent-end.ts";
@@ -46,7 +46,6 @@ type ConversationState = { readonly messages: readonly Message[] };
 /** Creates the handle of an agent run from the handle of the graph run. */
 export function createAgentRun<State extends ConversationState>(
   handle: RunHandle<State, unknown>,
-  world: World | undefined,
   output: OutputSchema | undefined,
 ): AgentRun<State> {
   const result = mapResult(handle, (runResult): AgentResult<State> => {
@@ -57,8 +56,8 @@ export function createAgentRun<State extends ConversationState>(
   return {
     ...handle,
     result,
-    steer: async (input) => handle.steer(toMessages(input, world)),
-    followUp: async (input) => handle.followUp(toMessages(input, world)),
+    steer: async (input) => handle.steer(toMessages(input)),
+    followUp: async (input) => handle.followUp(toMessages(input)),
     partialOutput: () => {
       if (output === undefined)
         throw invalidOption({

@@ -21,7 +21,6 @@ import {
   type ToolNamesIn,
   type ToolRegistry,
   toolRegistry,
-  type World,
 } from "@statewright/core";
 import {
   type ActiveRunFilter,
@@ -101,8 +100,11 @@ export interface Agent<
   Tools extends string = string,
   Keys extends string = string,
 > extends Graph<AgentTypes<Types, Context, ContextInput, Output, Tools>> {
-  /** Converts user input to the input of the graph. */
-  readonly toInput: (input: AgentInput, world?: World) => { readonly messages: readonly Message[] };
+  /**
+   * Converts user input to the input of the graph. Equal texts give equal inputs, so a repeated `submit` with the same
+   * key is the same run. Throws `invalid_input` for empty input.
+   */
+  readonly toInput: (input: AgentInput) => { readonly messages: readonly Message[] };
   /**
    * Runs the agent on a thread; a finished thread continues with the new messages. Throws `invalid_input` for empty
    * input.
@@ -216,22 +218,22 @@ interface ReplaceableTools {
 /** Adds the methods of an agent to a graph whose state is a conversation. */
 export function addAgentMethods(graph: Graph, { name, store, tools, output }: AgentMethodOptions): object {
   const runs = createActiveRuns();
-  const trackRun = (handle: RunHandle<object>, world: World | undefined): AgentRun<Conversation> => {
+  const trackRun = (handle: RunHandle<object>): AgentRun<Conversation> => {
     runs.add(handle);
-    return createAgentRun(handle as RunHandle<Conversation>, world, output);
+    return createAgentRun(handle as RunHandle<Conversation>, output);
   };
   type Run = AgentRunOptions<StateTypes, unknown, unknown>;
   const start = (options: Run): AgentRun<Conversation> => {
     if (options === undefined || !("input" in options)) throw createMissingInputError(name, options);
     const { input, state, ...rest } = options;
-    const graphInput = { ...state, messages: toMessages(input, rest.world) };
-    return trackRun(run(graph, { ...(store && { store }), ...rest, input: graphInput }), rest.world);
+    const graphInput = { ...state, messages: toMessages(input) };
+    return trackRun(run(graph, { ...(store && { store }), ...rest, input: graphInput }));
   };
   /** An engine runs the agent itself, which is another object than its graph. */
   const listRuns = (filter: ActiveRunFilter): readonly RunHandle<unknown>[] =>
     dedupeRuns([...runs.list(filter.thread), ...listActiveRuns(graph, filter), ...listActiveRuns(complete, filter)]);
   const agent = {
-    toInput: (input: AgentInput, world?: World) => ({ messages: toMessages(input, world) }),
+    toInput: (input: AgentInput) => ({ messages: toMessages(input) }),
     run: start,
     stream: (options: Run) => toAgentStream(start(options)),
     resume: ({ store: runStore = store, answers, ...rest }: AgentResumeOptions<StateTypes, unknown, unknown>) => {
@@ -240,7 +242,7 @@ export function addAgentMethods(graph: Graph, { name, store, tools, output }: Ag
         ...(answers !== undefined && { answers: answers as Readonly<Record<string, unknown>> }),
         store: runStore ?? throwMissingStore(name),
       };
-      return trackRun(resume(graph, resumeOptions), rest.world);
+      return trackRun(resume(graph, resumeOptions));
     },
     abort: (options: AgentAbortOptions = {}) => abortRuns({ graph, listRuns, store }, options),
     steer: (options: AgentSteerOptions) => sendMessage({ graph, listRuns, store }, "steer", options),
@@ -303,7 +305,7 @@ async function sendMessage(
   kind: "steer" | "followUp",
   { input, store = agentStore, ...rest }: AgentSteerOptions,
 ): Promise<void> {
-  const messages = toMessages(input, rest.world);
+  const messages = toMessages(input);
   const [activeRun] = rest.branch === undefined ? listRuns({ thread: rest.thread, store }) : [];
   if (activeRun !== undefined) return activeRun[kind](messages);
   return steer(graph, { ...rest, input: messages, kind, store: store ?? throwMissingStore(graph.name) });

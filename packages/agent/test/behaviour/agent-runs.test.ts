@@ -6,6 +6,7 @@ import {
   memoryStore,
   type RunEvent,
   type Store,
+  submit,
   toolRegistry,
 } from "@statewright/core";
 import { call, failWith, say, scriptedModel } from "@statewright/testing";
@@ -420,4 +421,19 @@ test("a dialect translates the events of a subscription", async () => {
   expect(types.at(0)).toBe("agent_start");
   expect(types).toContain("tool_execution_end");
   expect(types.at(-1)).toBe("agent_end");
+});
+
+test("a text of an agent is equal input each time, so a repeated start under a key is the same run", async () => {
+  const store = memoryStore();
+  const agent = createAgent({ name: "talker", model: scriptedModel([say("One."), say("Two.")]), store });
+  const start = { store, thread: "t", key: "m1" } as const;
+  const queued = await submit(agent, { ...start, input: agent.toInput("Hello") });
+  expect(await submit(agent, { ...start, input: agent.toInput("Hello") })).toEqual(queued);
+  await expect(submit(agent, { ...start, input: agent.toInput("Bye") })).rejects.toMatchObject({ code: "key_reused" });
+  const first = await agent.run({ ...start, onKeyReused: "refuse", input: "Hello" }).result;
+  const second = await agent.run({ store, thread: "t", input: "Hello" }).result;
+  expect(first.text).toBe("One.");
+  const ids = second.state.messages.map(({ id }) => id);
+  expect(new Set(ids).size).toBe(4);
+  expect(ids.every((id) => id !== "")).toBe(true);
 });

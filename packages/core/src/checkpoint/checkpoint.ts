@@ -61,7 +61,18 @@ export interface Control {
   readonly caller?: Caller;
   /** Pending actors and timers of a user-written machine. */
   readonly pending?: Pending;
+  /** Writers of this superstep; absent for a single task without several tool calls or inbox messages. */
+  readonly writers?: SavedWriters;
 }
+
+/**
+ * Writers of a superstep by channel, in the order of their writes. A number: each task of the superstep wrote so many
+ * items.
+ */
+export type SavedWriters = Readonly<Record<string, number | readonly SavedWriter[]>>;
+
+/** A task, what the task wrote (number of items of a list, keys of a record, otherwise 1), and its tool call. */
+export type SavedWriter = readonly [task: string, part: number | readonly string[], call?: string];
 
 /**
  * Pending work of a user-written machine and its child machines. Each machine is identified by its address: the actor

@@ -26,7 +26,7 @@ type Check = (value: unknown) => boolean;
 
 function isControl(data: unknown): data is Control {
   if (!isPlainObject(data)) return false;
-  const { machine, tasks, free, inputs, joins, deferred, steps, startedAgents, turns, caller, pending } = data;
+  const { machine, tasks, free, inputs, joins, deferred, steps, startedAgents, turns, caller, pending, writers } = data;
   return (
     machine !== undefined &&
     Array.isArray(inputs) &&
@@ -44,12 +44,18 @@ function isControl(data: unknown): data is Control {
     )(caller) &&
     checkOptional(checkObject({ children: isTextList, actors: checkList(isActor), timers: checkList(isTimer) }))(
       pending,
-    )
+    ) &&
+    checkOptional(checkRecord((value) => isCount(value) || checkList(isWriter)(value)))(writers)
   );
 }
 
 const isText: Check = (value) => typeof value === "string";
 const isTextList = checkList(isText);
+const isWriter: Check = (value) => {
+  if (!Array.isArray(value)) return false;
+  const [task, part, call] = value;
+  return isText(task) && (isCount(part) || isTextList(part)) && checkOptional(isText)(call);
+};
 const isNumber: Check = (value) => typeof value === "number";
 const isEvent = checkObject({ type: isText });
 const isActor = checkObject({ task: isText, owner: isText, id: isText, src: isText });

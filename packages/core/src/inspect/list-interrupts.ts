@@ -1,5 +1,6 @@
 /** `listInterrupts`: open interrupts of all threads. */
 import { checkOptions, listOptionNames } from "../base/options.ts";
+import type { Redact } from "../base/redaction/redact-patterns.ts";
 import { systemWorld, type World } from "../base/world.ts";
 import { parseCursor, toCursor } from "../checkpoint/cursor.ts";
 import type { OpenInterruptRow } from "../checkpoint/journal.ts";
@@ -8,8 +9,10 @@ import type { OpenInterruptFilter, Store } from "../checkpoint/store.ts";
 import type { OpenInterrupt } from "../run/events/run-event.ts";
 import { checkCodecOption, checkStoreOption, checkWorldOption } from "../run/session/options/check-run-options.ts";
 import { toOpenInterrupt } from "../run/session/run-row.ts";
-import { type Codec, createGuardedCodec, plainCodec } from "../state/codec.ts";
+import { type Codec, createGuardedCodec } from "../state/codec.ts";
+import { createLenientCodec } from "../state/lenient-codec.ts";
 import type { WithCursor } from "./list-threads.ts";
+import { createTextRedactor } from "./read/read-redactor.ts";
 
 /** An open interrupt with its waiting run. */
 export interface WaitingInterrupt extends OpenInterrupt, WithCursor {
@@ -28,8 +31,10 @@ export interface ListInterruptsOptions extends Omit<OpenInterruptFilter, "at" | 
   readonly before?: string | Pick<OpenInterruptRow, "position"> | undefined;
   /** Clock, random source and log. Default: the system world. */
   readonly world?: World;
-  /** Codec of values other than plain data, as in the run. Default: plain data and built-in types. */
+  /** Codec of values other than plain data. Default: `createLenientCodec()`, which shows unknown classes as foreign. */
   readonly codec?: Codec;
+  /** Texts and patterns to redact in payloads, as in the readers of a thread. Default: payloads are shown as saved. */
+  readonly redact?: readonly (string | RegExp)[];
 }
 
 const optionKeys = listOptionNames<ListInterruptsOptions>({
@@ -43,6 +48,7 @@ const optionKeys = listOptionNames<ListInterruptsOptions>({
   limit: true,
   world: true,
   codec: true,
+  redact: true,
 });
 
 /**
@@ -59,14 +65,14 @@ export async function listInterrupts(
   checkOptions("listInterrupts", filter, optionKeys);
   checkCodecOption("listInterrupts", filter.codec);
   checkWorldOption("listInterrupts", filter.world);
-  const { world = systemWorld(), codec: codecOption = plainCodec, before, ...query } = filter;
-  const codec = createGuardedCodec(codecOption);
+  const { world = systemWorld(), codec = createLenientCodec(), redact, before, ...query } = filter;
+  const reader = { codec: createGuardedCodec(codec), redact: createTextRedactor("listInterrupts", redact) };
   const rows = await store.openInterrupts({
     ...query,
     before: toPosition(before),
     at: await readStoreTime(store, world),
   });
-  return rows.map((row) => toWaitingInterrupt(codec, row));
+  return rows.map((row) => toWaitingInterrupt(reader, row));
 }
 
 function toPosition(before: ListInterruptsOptions["before"]): OpenInterruptFilter["before"] {
@@ -75,8 +81,11 @@ function toPosition(before: ListInterruptsOptions["before"]): OpenInterruptFilte
   return { position };
 }
 
-function toWaitingInterrupt(codec: Codec, row: OpenInterruptRow): WaitingInterrupt {
+function toWaitingInterrupt(
+  { codec, redact }: { readonly codec: Codec; readonly redact: Redact },
+  row: OpenInterruptRow,
+): WaitingInterrupt {
   const { thread, branch, run, graph, raisedAt, position } = row;
   const cursor = toCursor("listInterrupts", [position]);
-  return { ...toOpenInterrupt({ codec }, row), thread, branch, run, graph, raisedAt, position, cursor };
+  return { ...redact(toOpenInterrupt({ codec }, row)), thread, branch, run, graph, raisedAt, position, cursor };
 }

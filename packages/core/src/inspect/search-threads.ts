@@ -2,14 +2,15 @@
 import { isStatewrightError } from "../base/errors.ts";
 import { invalidOption } from "../base/invalid-option.ts";
 import { checkCount, checkOptions, listOptionNames } from "../base/options.ts";
-import { createPatternRedactor, type Redact } from "../base/redaction/redact-patterns.ts";
+import type { Redact } from "../base/redaction/redact-patterns.ts";
 import { applySavedDeltas } from "../checkpoint/codec/saved-state.ts";
 import type { Store, StoreReads } from "../checkpoint/store.ts";
 import { findMessageIssue, getMessageText, type Message } from "../model/message.ts";
 import { checkCodecOption, checkStoreOption } from "../run/session/options/check-run-options.ts";
 import { type Codec, createGuardedCodec } from "../state/codec.ts";
 import { createLenientCodec } from "../state/lenient-codec.ts";
-import { type ListedThread, type ListThreadsOptions, listThreads } from "./list-threads.ts";
+import { type ListedThread, type ListThreadsOptions, listThreads, redactThread } from "./list-threads.ts";
+import { createTextRedactor } from "./read/read-redactor.ts";
 
 /** Options of `searchThreads`: the text, and a filter of threads. */
 export interface SearchThreadsOptions extends Omit<ListThreadsOptions, "search"> {
@@ -109,7 +110,7 @@ export async function searchThreads(store: Store, options: SearchThreadsOptions)
     maxMessages,
     channel,
     codec: createGuardedCodec(codec ?? createLenientCodec()),
-    redact: redact === undefined ? (value) => value : createPatternRedactor("searchThreads", redact),
+    redact: createTextRedactor("searchThreads", redact),
   };
   const threads = await listThreads(store, { ...filter, limit });
   const searchPage = async (reads: Pick<StoreReads, "head" | "state">): Promise<readonly SearchedThread[]> => {
@@ -152,7 +153,7 @@ async function searchThread(
   thread: ListedThread,
   search: MessageSearch,
 ): Promise<SearchedThread> {
-  const shown = redactThread(search, thread);
+  const shown = redactThread(search.redact, thread);
   const isTitle = shown.title !== undefined && findText(shown.title, search.text) >= 0;
   try {
     const messages = await loadMessages(reads, thread.id, search);
@@ -174,15 +175,6 @@ async function searchThread(
 function isUnreadable(error: unknown): boolean {
   if (!isStatewrightError(error)) return false;
   return error.code === "store_corrupt" || error.code === "missing_key" || error.code === "unknown_checkpoint";
-}
-
-function redactThread({ redact }: MessageSearch, thread: ListedThread): ListedThread {
-  const { title, metadata } = thread;
-  return {
-    ...thread,
-    ...(title === undefined ? {} : { title: redact(title) }),
-    ...(metadata === undefined ? {} : { metadata: redact(metadata) }),
-  };
 }
 
 /** Loads the messages of the newest checkpoint; empty for a channel without messages, and without a checkpoint. */

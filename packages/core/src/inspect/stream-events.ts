@@ -15,9 +15,12 @@ import {
   checkStoreOption,
 } from "../run/session/options/check-run-options.ts";
 import { createStoredEventReader } from "../run/session/stored-events.ts";
-import { type Codec, plainCodec } from "../state/codec.ts";
+import type { Codec } from "../state/codec.ts";
+import { createLenientCodec } from "../state/lenient-codec.ts";
+import type { Tool } from "../tool/definition/tool.ts";
 import { followThread, type StopSignal } from "./follow-thread.ts";
 import { requireThread } from "./get-history.ts";
+import { createReadRedactor } from "./read/read-redactor.ts";
 
 /** Options of `streamEvents`. */
 export interface StreamEventsOptions {
@@ -51,8 +54,12 @@ export interface StreamEventsOptions {
   readonly everyMs?: number;
   /** Clock, random source and log. Default: the system world. */
   readonly world?: World;
-  /** Codec of values other than plain data, as in the run. Default: plain data and built-in types. */
+  /** Codec of values other than plain data. Default: `createLenientCodec()`, which shows unknown classes as foreign. */
   readonly codec?: Codec;
+  /** Texts and patterns to redact in every event, as in the readers of a thread. Default: events are shown as saved. */
+  readonly redact?: readonly (string | RegExp)[];
+  /** Tools whose `safety.redact` applies to calls and results in saved changes. Default: none. */
+  readonly tools?: readonly Tool<never, never>[];
 }
 
 /** Poll interval in milliseconds for a store without hints. */
@@ -69,6 +76,8 @@ const optionKeys = listOptionNames<StreamEventsOptions>({
   everyMs: true,
   world: true,
   codec: true,
+  redact: true,
+  tools: true,
 });
 
 /**
@@ -88,7 +97,8 @@ const optionKeys = listOptionNames<StreamEventsOptions>({
 export async function* streamEvents(options: StreamEventsOptions): AsyncGenerator<RunEvent, undefined, undefined> {
   const events = await openEvents(options);
   const { views } = options;
-  for await (const event of events) if (isInView(event, views)) yield event;
+  const { redact } = createReadRedactor("streamEvents", options);
+  for await (const event of events) if (isInView(event, views)) yield redact(event);
   return undefined;
 }
 
@@ -97,7 +107,7 @@ export async function* streamEvents(options: StreamEventsOptions): AsyncGenerato
  * by the thousand: a stream costs less memory than `streamEvents`.
  */
 export async function openEvents(
-  options: Omit<StreamEventsOptions, "follow"> & { readonly follow?: StopSignal },
+  options: Omit<StreamEventsOptions, "follow" | "redact" | "tools"> & { readonly follow?: StopSignal },
 ): Promise<AsyncGenerator<RunEvent, undefined, undefined>> {
   checkOptions("streamEvents", options, optionKeys);
   checkStoreOption("streamEvents", options.store ?? null);
@@ -107,7 +117,7 @@ export async function openEvents(
     members: ["aborted", "addEventListener"],
     expected: "the signal of an AbortController that ends the stream",
   });
-  const { store, after = 0, views, follow, everyMs, world = systemWorld(), codec = plainCodec } = options;
+  const { store, after = 0, views, follow, everyMs, world = systemWorld(), codec = createLenientCodec() } = options;
   const thread = checkId("thread", options.thread);
   const { createdAt } = await requireThread(store, thread);
   const branch = options.branch === undefined ? undefined : checkId("branch", options.branch);

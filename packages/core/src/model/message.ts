@@ -172,9 +172,11 @@ export type Message = SystemMessage | UserMessage | AssistantMessage | ToolMessa
 /** A message to add or to replace by id, or the id of a message to remove. */
 export type MessageWrite = Message | { readonly remove: string };
 
-/** Lists the tool calls of an assistant message, in order. */
-export function listToolCalls(message: AssistantMessage): readonly ToolCallBlock[] {
-  const content = message?.content;
+/** Lists the tool calls of a message, in order: none for undefined and for a message of another role than assistant. */
+export function listToolCalls(message: Message | undefined): readonly ToolCallBlock[] {
+  if (message === undefined) return [];
+  const content: unknown = message?.content;
+  if (typeof content === "string") return [];
   if (!Array.isArray(content)) throw createNoMessageError("listToolCalls", message);
   return content.filter((block): block is ToolCallBlock => block.type === "call");
 }

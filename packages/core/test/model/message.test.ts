@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { channel, getMessageText, type Message } from "../../src/index.ts";
+import { channel, getMessageText, listToolCalls, type Message, userMessage } from "../../src/index.ts";
 import { findMessageIssue } from "../../src/model/message.ts";
 
 const createUserMessage = (block: unknown): unknown => ({ role: "user", id: "u1", content: [block] });
@@ -12,6 +12,17 @@ test("the text of a message is the text of its text blocks, and the text of no m
     { type: "text", text: "b" },
   ] as const;
   expect([getMessageText({ role: "user", id: "u", content }), getMessageText(none.at(-1))]).toEqual(["ab", ""]);
+});
+
+test("the tool calls of a message are listed for every role, and there are none without a message", () => {
+  const call = { type: "call", id: "c1", name: "look", args: {} } as const;
+  const messages: readonly Message[] = [
+    { role: "system", id: "s", content: "Be brief." },
+    userMessage("Look."),
+    { role: "assistant", id: "a", content: [{ type: "text", text: "I look." }, call], finish: "calls" },
+  ];
+  expect(messages.map((message) => listToolCalls(message))).toEqual([[], [], [call]]);
+  expect(listToolCalls(messages.at(9))).toEqual([]);
 });
 
 describe("message content", () => {

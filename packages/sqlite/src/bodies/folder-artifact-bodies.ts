@@ -1,6 +1,6 @@
 /** Artifact bodies as files of a folder. */
-import { mkdir, open, readFile, rename, rm } from "node:fs/promises";
-import { dirname, join, resolve } from "node:path";
+import { mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
+import { basename, dirname, join, resolve } from "node:path";
 import process from "node:process";
 import { threadId } from "node:worker_threads";
 import { invalidOption } from "@statewright/core/adapter";
@@ -32,6 +32,7 @@ export function folderArtifactBodies(path: string): ArtifactBodies {
     delete: async (key) => {
       const file = toFile(root, key);
       await rm(file, { force: true });
+      for (const partial of await listPartialFiles(file)) await rm(partial, { force: true });
       await syncFolder(dirname(file)).catch(toUndefined);
     },
   };
@@ -60,6 +61,13 @@ async function putFile(file: string, body: Uint8Array): Promise<void> {
     throw thrown;
   }
   await syncFolder(dirname(file));
+}
+
+/** Lists the files that killed processes left of a body. */
+async function listPartialFiles(file: string): Promise<readonly string[]> {
+  const folder = dirname(file);
+  const names = (await readdir(folder).catch(toUndefined)) ?? [];
+  return names.filter((name) => name.startsWith(`${basename(file)}-partial-`)).map((name) => join(folder, name));
 }
 
 /** Returns a function that creates a folder below the root once, and resolves when its name is on the disk. */

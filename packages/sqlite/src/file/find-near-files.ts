@@ -47,20 +47,36 @@ function findExistingFolder(folder: string): string {
     : findExistingFolder(parent);
 }
 
-/** Lists files whose names differ from a name in few characters, most similar first. */
+/**
+ * Lists files whose names differ from a name in few characters, or in the extension of a database, most similar first;
+ * without such files the databases of the folder.
+ */
 function listSimilarFiles(folder: string, name: string): readonly string[] {
-  const limit = Math.max(3, Math.floor(name.length / 3));
-  return listFiles(folder)
-    .map((file) => ({ file, distance: measureDistance(file.toLowerCase(), name.toLowerCase()) }))
+  const limit = Math.max(3, Math.floor(name.replace(databaseExtension, "").length / 3));
+  const similar = listFiles(folder)
+    .map((file) => ({ file, distance: measureNameDistance(file.toLowerCase(), name.toLowerCase()) }))
     .filter(({ distance }) => distance <= limit)
     .sort((left, right) => left.distance - right.distance || (left.file < right.file ? -1 : 1))
     .slice(0, maxSuggestions)
     .map(({ file }) => join(folder, file));
+  return similar.length > 0 ? similar : listDatabases(folder);
+}
+
+const databaseExtension = /\.(?:db|db3|sqlite|sqlite3)$/i;
+
+/** Number of different characters; another extension of a database counts as one. */
+function measureNameDistance(left: string, right: string): number {
+  const whole = measureDistance(left, right);
+  if (!databaseExtension.test(left)) return whole;
+  return Math.min(
+    whole,
+    1 + measureDistance(left.replace(databaseExtension, ""), right.replace(databaseExtension, "")),
+  );
 }
 
 function listDatabases(folder: string): readonly string[] {
   return listFiles(folder)
-    .filter((file) => /\.(?:db|sqlite|sqlite3)$/i.test(file))
+    .filter((file) => databaseExtension.test(file))
     .sort()
     .slice(0, maxSuggestions)
     .map((file) => join(folder, file));

@@ -17,6 +17,7 @@ import { compareVersions, oldestSqlite } from "../driver/sqlite-version.ts";
 import { checkEncryptionState } from "../encryption/encryption-state.ts";
 import { registerRowSums } from "../rows/row-sums.ts";
 import { checkCatalogue } from "./check-catalogue.ts";
+import { createFile } from "./create-file.ts";
 import type { Durability } from "./durability.ts";
 import { refuseMissingFile, refuseMissingFolder } from "./find-near-files.ts";
 import { type Migrations, migrate } from "./migrate.ts";
@@ -90,11 +91,15 @@ export function openDatabase(
     if (path !== memory && !allowRemote) refuseRemote(path);
     const exists = path !== memory && existsSync(path);
     const hasNoLog = exists && !existsSync(`${path}-wal`);
+    // A file without a log and with more than the page that SQLite writes first: its tables are not in a log.
+    const hasTables = hasNoLog && statSync(path).size > pageBytes;
     if (exists && (!hasNoLog || existsSync(`${path}-journal`))) inspect(driver, path, steps);
+    let isCreated = false;
     if (path !== memory && !exists) {
       if (mustExist) refuseMissingFile(path);
       refuseMissingFolder(path);
       refuseOrphanedLog(path);
+      isCreated = steps === migrations && createFile(path);
     }
     const db = openWith(driver, path, { timeoutMs: openTimeoutMs });
     let wasEmpty = false;
@@ -106,10 +111,12 @@ export function openDatabase(
       // Tables created meanwhile by another process were not in a lost log.
       const previous = migrate(db, path, steps, () => checkFile(db, path, steps));
       wasEmpty &&= previous !== undefined;
-      // Tables that this connection has just created have no rows.
-      if (previous !== 0) checkCatalogue(db, path);
+      // Tables that this call has just created have no rows.
+      if (previous !== 0 && !isCreated) checkCatalogue(db, path);
       if (withKeys !== undefined) checkEncryptionState(db, { path, withKeys, mode: "write" });
-      if (ownership !== undefined) recordOwnership(db, path, ownership);
+      // The first opening of a file records the ownership in the log.
+      const isNew = ownership !== undefined && recordOwnership(db, path, ownership);
+      wasEmpty ||= isNew && hasTables;
       pinQueryPlans(db);
       prepareOnUse(db);
       db.pragma("busy_timeout = " + String(busyTimeoutMs));

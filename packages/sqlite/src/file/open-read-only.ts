@@ -4,10 +4,12 @@
  *
  * In a folder that this process cannot write, SQLite can create neither. Without a log, the file is read as immutable:
  * then each read checks that the file is the one that was opened, with the same times, and that it has no log. Only
- * `node:sqlite` opens such a file in place, so it is preferred there.
+ * `node:sqlite` opens such a file in place, so it is preferred there. The same holds in a folder where files of this
+ * process would keep the owner of the database from writing.
  */
-import { existsSync, realpathSync, statSync } from "node:fs";
-import { resolve } from "node:path";
+import { accessSync, constants, existsSync, realpathSync, type Stats, statSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import process from "node:process";
 import { StatewrightError, type World } from "@statewright/core";
 import { chooseDriver, getDriverByName } from "../driver/choose-driver.ts";
 import type { Database } from "../driver/database.ts";
@@ -74,15 +76,18 @@ export function openReadOnly(
       throw thrown;
     }
   } catch (thrown) {
-    throw toStoreError(thrown, { path });
+    const isRefused = ["EACCES", "EPERM"].includes(getErrorCode(thrown));
+    throw isRefused ? createUnreadableError(path, thrown) : toStoreError(thrown, { path });
   }
 }
 
 type Opened = Omit<ReadOnlyDatabase, "file">;
 
-/** Opens a file beside its writers; undefined where SQLite needs files that it cannot create. */
+/** Opens a file beside its writers; undefined where SQLite needs files that it cannot or must not create. */
 function openShared(driver: Driver, file: string): Opened | undefined {
-  const { dev, ino } = statSync(file);
+  const found = statSync(file);
+  if (locksOutOwner(file, found)) return undefined;
+  const { dev, ino } = found;
   const findChange = (): StatewrightError | undefined => {
     const found = statSync(file, { throwIfNoEntry: false });
     return found?.dev === dev && found.ino === ino ? undefined : createReplacedError(file);
@@ -102,6 +107,31 @@ function openShared(driver: Driver, file: string): Opened | undefined {
   }
 }
 
+/**
+ * Returns true if SQLite would create a log or an index that the owner of the file cannot write: the owner could not
+ * open its own file any more. SQLite gives new files the mode of the database, and those of root its owner.
+ */
+function locksOutOwner(file: string, { uid, gid, mode }: Stats): boolean {
+  const user = process.geteuid?.();
+  if (user === undefined || user === 0 || user === uid || uid === 0) return false;
+  if (["-wal", "-shm"].every((suffix) => existsSync(file + suffix)) || (mode & 0o002) !== 0) return false;
+  const folder = statSync(dirname(file));
+  const group = (folder.mode & 0o2000) === 0 ? process.getegid?.() : folder.gid;
+  return (mode & 0o020) === 0 || group !== gid;
+}
+
+/** Throws `store_failed` for a file, or a log with commits and its index, that this process has no right to read. */
+function refuseUnreadable(file: string): void {
+  const hasCommits = (statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0;
+  for (const path of hasCommits ? [file, `${file}-wal`, `${file}-shm`] : [file]) {
+    try {
+      accessSync(path, constants.R_OK);
+    } catch (thrown) {
+      if (getErrorCode(thrown) !== "ENOENT") throw createUnreadableError(path, thrown);
+    }
+  }
+}
+
 /** Prefers `node:sqlite`, unless the caller or an open store chose the driver. */
 function selectImmutable(driver: Driver, file: string, wanted: DriverName | undefined): Driver {
   if (wanted !== undefined || findOpenDriver(file) !== undefined) return driver;
@@ -116,6 +146,7 @@ function selectImmutable(driver: Driver, file: string, wanted: DriverName | unde
 
 /** Opens a file without a log, which no process has open. Throws `store_failed` for a file with a log. */
 function openImmutable(driver: Driver, file: string, world: World): Opened {
+  refuseUnreadable(file);
   const before = readStamp(file);
   if (before.logBytes > 0) throw createUnreadableLogError(file);
   if (world.clock.now() - before.changedMs <= stableAfterMs) throw createChangedError(file);
@@ -175,14 +206,30 @@ function createChangedError(file: string): StatewrightError {
   });
 }
 
+/** A folder that this process can write, and whose new files it must not create, has another advice. */
 function createUnreadableLogError(file: string): StatewrightError {
-  const hasIndex = existsSync(`${file}-shm`);
+  const index = `"${file}-shm"`;
+  const log = `the log "${file}-wal" has commits`;
+  const isLockedOut = locksOutOwner(file, statSync(file));
   return new StatewrightError("store_failed", {
-    what: hasIndex
-      ? `"${file}-shm" cannot be opened, and the log "${file}-wal" has commits`
-      : `the log "${file}-wal" has commits, and SQLite cannot create "${file}-shm" in the folder`,
-    next: "Give this process access to both files and write access to the folder, or read a copy of the file and its log in another folder",
+    what: isLockedOut
+      ? `${log}, and the owner of the file could not write a ${index} of this process`
+      : existsSync(`${file}-shm`)
+        ? `${index} cannot be opened, and ${log}`
+        : `${log}, and SQLite cannot create ${index} in the folder`,
+    next: isLockedOut
+      ? "Open the file as its owner, or read a copy of the file and its log in another folder"
+      : "Give this process access to both files and write access to the folder, or read a copy of the file and its log in another folder",
     details: { file, log: `${file}-wal` },
+  });
+}
+
+function createUnreadableError(file: string, cause: unknown): StatewrightError {
+  return new StatewrightError("store_failed", {
+    what: `this process has no right to read "${file}" (${getErrorCode(cause)})`,
+    next: "Give this process read access to the file and its folder",
+    details: { file },
+    cause,
   });
 }
 

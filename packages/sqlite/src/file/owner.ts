@@ -23,6 +23,7 @@ import type { FileGuard } from "./file-guard.ts";
 import { acquireOwnerLock, type LockKind, type OwnerLock, testOwnerLock } from "./owner-lock.ts";
 import { getProcessIdentity, judgeProcess, type ProcessIdentity, parseProcessIdentity } from "./process-identity.ts";
 import { isBusy } from "./store-errors.ts";
+import { removeStaleTempFiles } from "./temp-file.ts";
 
 export interface Owner {
   /** Returns the owner id of this store; undefined before its first claim. */
@@ -303,12 +304,14 @@ export function createLivenessCheck(
   };
 }
 
-/** Removes files of owners without a row, which died after their last write. */
+/** Removes files of owners without a row, which died after their last write, and temporary files of dead processes. */
 function removeStrayFiles(file: string, ownerIds: ReadonlySet<number>): void {
   const prefix = `${basename(file)}-`;
-  for (const name of listNames(dirname(file))) {
+  const names = listNames(dirname(file));
+  for (const name of names) {
     if (!name.startsWith(prefix)) continue;
     const [, id] = /^(?:owner|reserve)-(\d+)$/.exec(name.slice(prefix.length)) ?? [];
     if (id !== undefined && !ownerIds.has(Number(id))) discard(join(dirname(file), name));
   }
+  removeStaleTempFiles(file, names);
 }

@@ -13,6 +13,9 @@ const advice = {
   store_failed: "Check the cause; the refused write was not saved",
 } as const satisfies Partial<Record<ErrorCode, string>>;
 
+const rightsAdvice =
+  "Give this process write access to the file, its -wal and its -shm, and the folder; the refused write was not saved";
+
 /** Converts any exception of a store operation to a StatewrightError. */
 export function toStoreError(thrown: unknown, place: ErrorPlace = {}): StatewrightError {
   if (isStatewrightError(thrown)) return thrown;
@@ -27,7 +30,8 @@ export function toStoreError(thrown: unknown, place: ErrorPlace = {}): Statewrig
     return createCorruptError("SQLite reports a malformed file, or the disk cannot read it", place, thrown);
   const code = toStoreErrorCode(sqlite);
   const what = thrown instanceof Error ? thrown.message : String(thrown);
-  return new StatewrightError(code, { what: `SQLite refused: ${what}`, next: advice[code], place, cause: thrown });
+  const next = sqlite.startsWith("SQLITE_READONLY") ? rightsAdvice : advice[code];
+  return new StatewrightError(code, { what: `SQLite refused: ${what}`, next, place, cause: thrown });
 }
 
 /** Returns true if another connection holds a required lock; the operation may be retried. */

@@ -24,13 +24,13 @@ export function releaseTempPath(tempPath: string): void {
 }
 
 /**
- * Removes temporary files of dead processes for `target`. In a container, a former process can have the pid of this
- * one.
+ * Removes temporary files of dead processes for `target`; `names` are those in its folder. In a container, a former
+ * process can have the pid of this one.
  */
-export function removeStaleTempFiles(target: string): void {
+export function removeStaleTempFiles(target: string, names: readonly string[] = listNames(dirname(target))): void {
   const folder = dirname(target);
   const start = `${basename(target)}-partial-`;
-  for (const name of listNames(folder)) {
+  for (const name of names) {
     if (!name.startsWith(start)) continue;
     const [, suffix, pid, thread] = /^((\d+)-(\d+)-\d+)(-wal|-shm|-journal)?$/.exec(name.slice(start.length)) ?? [];
     if (pid === undefined) continue;

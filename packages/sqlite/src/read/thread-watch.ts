@@ -92,7 +92,7 @@ export class ThreadWatch {
     if (this.#listeners.size === 0) this.#startedAt = this.#parts.world.clock.now();
     this.#listeners.set(own, kinds);
     this.#updateWatched();
-    this.#readQuietly(() => this.#readStart());
+    if (this.#watched.change) this.#readQuietly(() => this.#readStart());
     this.#schedulePoll(pollMs);
     return () => {
       this.#listeners.delete(own);

@@ -13,6 +13,7 @@ import {
 import type { Database } from "../driver/database.ts";
 import { maxCheckpointId, toRowKey } from "../file/schema.ts";
 import type { ClaimedThread, NamespaceState } from "../write/claimed-thread.ts";
+import { prepareInsert } from "./insert-rows.ts";
 import type { NamespaceRows } from "./namespace-rows.ts";
 import type { RunRows } from "./run-rows.ts";
 
@@ -23,7 +24,11 @@ function prepareStatements(db: Database) {
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     ),
     addChildCheckpoint: db.prepare<[number, number]>("INSERT INTO child_checkpoints (key, branch) VALUES (?, ?)"),
-    addDelta: db.prepare("INSERT INTO deltas (key, kind, base, count, sum, text) VALUES (?, ?, ?, ?, ?, ?)"),
+    addDeltas: prepareInsert(
+      db,
+      "INSERT INTO deltas (key, kind, base, count, sum, text) VALUES ",
+      "(?, ?, ?, ?, ?, ?)",
+    ),
   };
 }
 
@@ -74,17 +79,17 @@ export class CheckpointRows {
     );
     if (storeRules.isChildNamespace(state.name))
       this.#sql.addChildCheckpoint.run(toRowKey(claimed.key, row.id), state.key);
-    for (const delta of deltas) {
-      const { sum, text } = toDeltaColumns(cipher, location, delta);
-      this.#sql.addDelta.run(
-        toRowKey(this.#namespaces.getChannelKey(state, delta.channel), row.id),
-        delta.kind,
-        delta.base ? 1 : 0,
-        delta.count ?? null,
-        sum,
-        text,
-      );
-    }
+    const channelKeys = this.#namespaces.getChannelKeys(
+      state,
+      deltas.map(({ channel }) => channel),
+    );
+    this.#sql.addDeltas(
+      deltas.map((delta) => {
+        const { sum, text } = toDeltaColumns(cipher, location, delta);
+        const key = toRowKey(channelKeys.get(delta.channel) as number, row.id);
+        return [key, delta.kind, delta.base ? 1 : 0, delta.count ?? null, sum, text];
+      }),
+    );
     return { ...state, head: { id: row.id, hash }, step: row.step };
   }
 }

@@ -5,6 +5,7 @@ import { type CheckpointColumns, checkWellFormed } from "@statewright/store-kit"
 import type { Database } from "../driver/database.ts";
 import type { Reader } from "../read/reader.ts";
 import type { ClaimedThread, NamespaceState } from "../write/claimed-thread.ts";
+import { prepareInsert } from "./insert-rows.ts";
 
 function prepareStatements(db: Database) {
   return {
@@ -12,7 +13,7 @@ function prepareStatements(db: Database) {
       "INSERT INTO branches (thread, name, parent, origin, run) VALUES (?, ?, ?, ?, ?)",
     ),
     channelKey: db.prepare<[number, string], number>("SELECT key FROM channels WHERE branch = ? AND name = ?").pluck(),
-    addChannel: db.prepare<[number, string]>("INSERT INTO channels (branch, name) VALUES (?, ?)"),
+    addChannels: prepareInsert(db, "INSERT INTO channels (branch, name) VALUES ", "(?, ?)"),
     lastJournal: db.prepare<[number], number | null>("SELECT max(step) FROM effects WHERE branch = ?").pluck(),
   };
 }
@@ -74,6 +75,7 @@ export class NamespaceRows {
       head: head === undefined ? undefined : { id: head.id, hash: head.hash },
       step: head?.step,
       journal: this.#findJournal(namespaceKey, { head, loaded }),
+      hasFoldableRows: loaded?.effects.every(({ effect }) => effect === "once") !== true,
       channels: new Map(loaded?.channels),
       hasAllChannels: false,
     };
@@ -106,16 +108,25 @@ export class NamespaceRows {
 
   /** Creates the state of a namespace that was just added. */
   createEmpty(name: string, key: number): NamespaceState {
-    return { name, key, head: undefined, step: undefined, journal: -1, channels: new Map(), hasAllChannels: true };
+    const journal = { journal: -1, hasFoldableRows: false };
+    return { name, key, head: undefined, step: undefined, ...journal, channels: new Map(), hasAllChannels: true };
   }
 
-  /** Returns the row key of a channel; creates a missing row. */
-  getChannelKey({ key: namespaceKey, channels, hasAllChannels }: NamespaceState, name: string): number {
-    const known =
-      channels.get(name) ??
-      (hasAllChannels ? undefined : this.#sql.channelKey.get(namespaceKey, name)) ??
-      Number(this.#sql.addChannel.run(namespaceKey, checkWellFormed(name)).lastInsertRowid);
-    channels.set(name, known);
-    return known;
+  /** Returns the row keys of channels by name; creates missing rows. */
+  getChannelKeys(
+    { key: namespaceKey, channels, hasAllChannels }: NamespaceState,
+    names: readonly string[],
+  ): ReadonlyMap<string, number> {
+    const missing = names.filter((name) => {
+      if (channels.has(name)) return false;
+      const known = hasAllChannels ? undefined : this.#sql.channelKey.get(namespaceKey, name);
+      if (known !== undefined) channels.set(name, known);
+      return known === undefined;
+    });
+    this.#sql.addChannels(
+      missing.map((name) => [namespaceKey, checkWellFormed(name)]),
+      (nth, key) => channels.set(missing[nth] as string, key),
+    );
+    return channels;
   }
 }

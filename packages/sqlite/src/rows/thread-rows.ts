@@ -50,6 +50,10 @@ interface FirstRun {
 /** Status of a thread without a run. */
 export const statusWithoutRun = "new";
 
+/** Row key of a new thread: rows of a deleted thread may remain under its key. */
+const newThreadKey =
+  "max(coalesce((SELECT max(key) FROM threads), 0), coalesce((SELECT max(key) FROM removed_threads), 0)) + 1";
+
 function prepareStatements(db: Database) {
   return {
     threadState: db.prepare<[string], ThreadState>(
@@ -57,12 +61,15 @@ function prepareStatements(db: Database) {
     ),
     addThread: db.prepare(
       "INSERT INTO threads (key, id, salt, graph, head, status, epoch, seq, checkpoint, queued, messages, requests, input, created, updated, secret, tenant, user)" +
-        " VALUES (max(coalesce((SELECT max(key) FROM threads), 0), coalesce((SELECT max(key) FROM removed_threads), 0)) + 1," +
-        " ?, ?, ?, ?, ?, 0, 0, 0, 0, 0, 0, 0, ?, ?, ?, ?, ?)",
+        " VALUES (" +
+        newThreadKey +
+        ", ?, ?, ?, ?, ?, 0, 0, 0, 0, 0, 0, 0, ?, ?, ?, ?, ?)",
     ),
     addClaimedThread: db.prepare(
-      "INSERT INTO threads (id, salt, graph, head, run, status, owner, epoch, seq, checkpoint, queued, messages, requests, input, created, updated, secret, tenant, user)" +
-        " VALUES (?, ?, ?, ?, ?, ?, ?, 1, ?, ?, 0, 0, 0, 0, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
+      "INSERT INTO threads (key, id, salt, graph, head, run, status, owner, epoch, seq, checkpoint, queued, messages, requests, input, created, updated, secret, tenant, user)" +
+        " VALUES (" +
+        newThreadKey +
+        ", ?, ?, ?, ?, ?, ?, ?, 1, ?, ?, 0, 0, 0, 0, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
     ),
     advance: db.prepare<[number, number, number, number]>(
       "UPDATE threads SET seq = ?, checkpoint = ?, updated = max(updated, ?) WHERE key = ?",

@@ -59,6 +59,8 @@ export interface NamespaceState {
   readonly step: number | undefined;
   /** Last step of the namespace with journal rows in the file; -1 for none. */
   readonly journal: number;
+  /** True when the fold of that step may change rows: not all of them are effects that run once, which it keeps. */
+  readonly hasFoldableRows: boolean;
   /** Cache of the channel keys of the namespace. */
   readonly channels: Map<string, number>;
   /** True when the cache has all channels: the namespace was created by this claim. */

@@ -99,12 +99,12 @@ export class Commits {
   ): NamespaceState {
     const { checkpoint } = commit;
     const fold = selectFold(namespace, commit);
-    const journal = this.#rows.journal.write(claimed.cipher, namespace, commit.effects, fold);
-    const state = journal > namespace.journal ? { ...namespace, journal } : namespace;
+    const state = this.#rows.journal.write(claimed.cipher, namespace, commit.effects, fold);
     if (checkpoint === undefined) return state;
     storeRules.checkFollows(checkpoint, state.head?.id, oldHead.checkpoint, commit);
     // Rows of this commit are written without what the fold removes.
-    if (fold.step !== undefined && namespace.journal >= fold.step) this.#rows.journal.dropFolded(state.key, fold.step);
+    if (fold.step !== undefined && namespace.journal >= fold.step && namespace.hasFoldableRows)
+      this.#rows.journal.dropFolded(state.key, fold.step);
     return this.#rows.checkpoints.write(claimed, state, checkpoint, fold.effects);
   }
 

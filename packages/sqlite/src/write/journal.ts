@@ -59,24 +59,24 @@ export class Journal {
   }
 
   /**
-   * Writes the effects of a commit, except effects stored in the row of the folding checkpoint. Returns the last step
-   * of the namespace with journal rows.
+   * Writes the effects of a commit, except effects stored in the row of the folding checkpoint. Returns the state of
+   * the namespace with its journal.
    */
   write(
     cipher: ThreadCipher | undefined,
     state: NamespaceState,
     effects: readonly EffectRow[] | undefined,
     fold: Fold,
-  ): number {
-    let { journal } = state;
+  ): NamespaceState {
+    let next: NamespaceState = state;
     for (const effect of effects ?? []) {
       if (effect.step !== fold.step) {
         this.put(cipher, state, effect);
-        if (effect.step > journal) journal = effect.step;
-      } else if (fold.effects === undefined && !isFoldedTask(effect, state.journal))
+        next = addToJournal(next, effect);
+      } else if (fold.effects === undefined && !isFoldedTask(effect, state))
         this.put(cipher, state, removeOutcome(effect));
     }
-    return journal;
+    return next;
   }
 
   /** Removes the rows and outcomes of a folded step that are useless after the fold. */
@@ -89,12 +89,8 @@ export class Journal {
   writeParent(claimed: ClaimedThread, { namespace: name, effects }: NamespaceJournal): void {
     const state = claimed.namespaces.get(name) ?? this.#findState(claimed, name);
     if (state === undefined) throw storeRules.createUnknownBranchError(claimed.id, name);
-    let { journal } = state;
-    for (const effect of effects) {
-      this.put(claimed.cipher, state, effect);
-      journal = Math.max(journal, effect.step);
-    }
-    cacheNamespace(claimed, { ...state, journal });
+    for (const effect of effects) this.put(claimed.cipher, state, effect);
+    cacheNamespace(claimed, effects.reduce(addToJournal, state));
   }
 
   #findState(claimed: ClaimedThread, name: string): NamespaceState | undefined {
@@ -106,16 +102,28 @@ export class Journal {
 }
 
 /** Returns the step folded by a commit. */
-export function selectFold({ step, journal }: NamespaceState, { checkpoint, effects }: Commit): Fold {
+export function selectFold(state: NamespaceState, { checkpoint, effects }: Commit): Fold {
+  const { step } = state;
   if (checkpoint === undefined || step === undefined || checkpoint.row.step === step) return noFold;
-  if (journal >= step) return { step, effects: undefined };
-  const ofStep = (effects ?? []).filter((effect) => effect.step === step && !isFoldedTask(effect, journal));
+  if (state.journal >= step) return { step, effects: undefined };
+  const ofStep = (effects ?? []).filter((effect) => effect.step === step && !isFoldedTask(effect, state));
   return { step, effects: ofStep.every(isFoldable) ? ofStep : undefined };
 }
 
 /** Returns true for a task outcome that is useless after the fold of its step and has no row to remove. */
-function isFoldedTask({ step, kind, effect }: EffectRow, journal: number): boolean {
-  return kind === "task" && effect !== "once" && journal < step;
+function isFoldedTask(
+  { step, kind, effect }: EffectRow,
+  { journal, hasFoldableRows }: Pick<NamespaceState, "journal" | "hasFoldableRows">,
+): boolean {
+  return kind === "task" && effect !== "once" && (journal < step || !hasFoldableRows);
+}
+
+/** Returns the state of a namespace with the journal row of an effect. */
+function addToJournal(state: NamespaceState, { step, effect }: EffectRow): NamespaceState {
+  const { journal, hasFoldableRows } = state;
+  const isFoldable = effect !== "once";
+  if (step > journal) return { ...state, journal: step, hasFoldableRows: isFoldable };
+  return isFoldable && !hasFoldableRows ? { ...state, hasFoldableRows: true } : state;
 }
 
 /** Returns the effect without its outcome, which is useless after the fold of its step, unless it is once. */

@@ -130,6 +130,7 @@ describe("opened files", () => {
   });
 
   test("opening reads the file in one snapshot, unaffected by concurrent changes of another process", async () => {
+    writeFileSync(file, "");
     const look = Database.prototype.pragma;
     let others = 0;
     const spy = vi.spyOn(Database.prototype, "pragma").mockImplementation(function (this: Database.Database, ...asked) {

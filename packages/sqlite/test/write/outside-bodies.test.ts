@@ -195,6 +195,18 @@ test("a body whose commit never came is swept a day later [PK13]", async () => {
   expect(listFiles()).toEqual([]);
 });
 
+test("a sweep of a body removes what a killed process left of the body [PK13]", async () => {
+  const { world, advance } = createShiftedWorld();
+  const store = open({ world });
+  const [swept, kept] = [await saveBody(store, body("swept")), await saveBody(store, body("kept"), "u")];
+  const toPath = (key: string): string => join(folder, key.slice(0, 2), key.slice(2));
+  for (const key of [swept, kept]) writeFileSync(`${toPath(key)}-partial-77-0-1`, "sw");
+  await store.delete("t");
+  advance(day);
+  await store.vacuum();
+  expect(listFiles().toSorted()).toEqual([toPath(kept), `${toPath(kept)}-partial-77-0-1`]);
+});
+
 test("a commit that names a body while the body is swept waits, and has its body [PK13]", async () => {
   const { world, advance } = createShiftedWorld();
   const { port, bodies } = createMapBodies();

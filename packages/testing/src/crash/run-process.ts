@@ -63,7 +63,7 @@ export async function runProcess(program: CrashProgram, process: ProcessContext)
     const hasStarted = (await store.thread(crashThread)) !== undefined && (await store.head(crashThread)) !== undefined;
     const handle = hasStarted
       ? resume(watched, { ...common, answers })
-      : run(watched, { ...common, ...createInput(program, world) });
+      : run(watched, { ...common, ...createInput(program) });
     const end = await waitForRun(handle, process);
     if (!alive() || end === undefined) return { status: "died" };
     if ("error" in end) return toFailure(end.error);
@@ -151,12 +151,12 @@ function encodeState(state: object, codec: Codec): CrashRunResult["state"] {
   return Object.fromEntries(Object.entries(normalized).map(([name, value]) => [name, JSON.stringify(value)]));
 }
 
-function createInput({ graph, input }: CrashProgram, world: World): { readonly input?: object } {
+function createInput({ graph, input }: CrashProgram): { readonly input?: object } {
   if (input === undefined) return {};
-  const agent = graph as { readonly toInput?: (words: never, world: World) => object };
+  const agent = graph as { readonly toInput?: (words: never) => object };
   const isAgentInput = typeof input === "string" || Array.isArray(input);
   return {
-    input: isAgentInput && agent.toInput !== undefined ? agent.toInput(input as never, world) : (input as object),
+    input: isAgentInput && agent.toInput !== undefined ? agent.toInput(input as never) : (input as object),
   };
 }
 

@@ -1,5 +1,5 @@
 /** Graph and options of a test run. */
-import type { Graph, GraphTypes, Model, RunOptions, Store, World } from "@statewright/core";
+import type { Graph, GraphTypes, Model, RunOptions, Store } from "@statewright/core";
 import type { Order } from "../order/order.ts";
 import type { VirtualClock } from "../virtual-clock.ts";
 import type { StartingPoint } from "./start-checkpoint.ts";
@@ -37,7 +37,7 @@ export type TestRunOptions<Types extends GraphTypes, Words> = Omit<RunOptions<Ty
 /** Graph, or an agent with a function that converts text to its input. */
 export type Testable<Types extends GraphTypes, Words> = Graph<Types> & {
   /** Converts a text to the input of the graph. */
-  readonly toInput?: (words: Words, world: World) => object;
+  readonly toInput?: (words: Words) => object;
 };
 
 /** Function that creates the graph for each process, so that a crash also drops the variables of its functions. */

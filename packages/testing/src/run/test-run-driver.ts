@@ -257,7 +257,7 @@ export class TestRunDriver {
   #toGraphInput(): { readonly input?: object } {
     const { input } = this.options;
     if (input === undefined || this.#graph.toInput === undefined || !isText(input)) return { input: input as object };
-    return { input: this.#graph.toInput(input as never, this.world) };
+    return { input: this.#graph.toInput(input as never) };
   }
 
   /** Returns the options that each process passes to its run. */

@@ -3,7 +3,7 @@ import { isPlainObject } from "../../base/json.ts";
 import { findPart, isIndex, parseJsonPointer, toJsonPointer } from "../../base/json-pointer.ts";
 import { checkCount } from "../../base/options.ts";
 import { isSameValue } from "../../base/same-value.ts";
-import type { CheckpointRow } from "../../checkpoint/checkpoint.ts";
+import type { CheckpointRow, DeltaRow } from "../../checkpoint/checkpoint.ts";
 import { applySavedDelta, applySavedDeltas } from "../../checkpoint/codec/saved-state.ts";
 import type { CheckpointWithDeltas, Store } from "../../checkpoint/store.ts";
 import { findAuthor } from "./find-author.ts";
@@ -71,6 +71,8 @@ interface ValueWrite {
   readonly path: readonly string[];
   /** Value of the channel after the superstep, or before a removal. */
   readonly value: unknown;
+  /** Saved change of the channel. */
+  readonly delta: DeltaRow | undefined;
 }
 
 interface ValuePlace {
@@ -95,14 +97,13 @@ async function* streamWrites(
       // A pruned superstep, or this one, wrote the value.
       if (step.op !== undefined && !isBeforeKept) return undefined;
       if (step.op !== undefined) {
-        const isCleared = page[index]?.deltas.some(
-          ({ channel, kind }) => channel === place.channel && kind === "clear",
-        );
+        const delta = page[index]?.deltas.find(({ channel }) => channel === place.channel);
         yield {
           row,
-          op: step.op === "remove" && isCleared === true ? "clear" : step.op,
+          op: step.op === "remove" && delta?.kind === "clear" ? "clear" : step.op,
           path,
           value: step.op === "remove" ? previous : after,
+          delta,
         };
       }
       if (step.path === undefined) return undefined;
@@ -214,11 +215,11 @@ function findItem(list: readonly unknown[], item: unknown, index: number): numbe
 async function toEntry(
   reader: ThreadReader,
   channel: string,
-  { row, op, path, value }: ValueWrite,
+  { row, op, path, value, delta }: ValueWrite,
 ): Promise<BlameEntry> {
-  const { reads, thread, codec } = reader;
+  const { reads, thread, codec, redact } = reader;
   const superstep = await getSuperstepRow(reads, thread, row);
-  const author = await findAuthor(reader, row, { value, path });
+  const author = redact(await findAuthor(reader, row, { channel, value, path, delta }));
   return {
     superstep: toSuperstepSummary(codec, superstep ?? { checkpoint: row, changes: [], effects: [] }),
     op,

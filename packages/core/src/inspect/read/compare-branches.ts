@@ -85,7 +85,7 @@ export async function compareBranches(store: Store, options: CompareBranchesOpti
       ...(first === undefined ? {} : { first }),
       state: state.map(({ op }) => op),
       answers: listAnswerDifferences(reader, workA, workB),
-      effects: compareEffects(workA.effects, workB.effects),
+      effects: compareEffects(reader, workA.effects, workB.effects),
     });
   });
 }
@@ -192,17 +192,22 @@ function listAnswerDifferences(
   return differences;
 }
 
-function compareEffects(ofA: readonly BranchEffect[], ofB: readonly BranchEffect[]): BranchComparison["effects"] {
+function compareEffects(
+  reader: ThreadReader,
+  ofA: readonly BranchEffect[],
+  ofB: readonly BranchEffect[],
+): BranchComparison["effects"] {
   const [inA, inB] = [new Set(ofA.map(getEffectIdentity)), new Set(ofB.map(getEffectIdentity))];
   return {
     shared: [...inA].filter((each) => inB.has(each)).length,
-    onlyA: ofA.filter((each) => !inB.has(getEffectIdentity(each))).map(toEffectRow),
-    onlyB: ofB.filter((each) => !inA.has(getEffectIdentity(each))).map(toEffectRow),
+    onlyA: ofA.filter((each) => !inB.has(getEffectIdentity(each))).map((each) => toEffectRow(reader, each)),
+    onlyB: ofB.filter((each) => !inA.has(getEffectIdentity(each))).map((each) => toEffectRow(reader, each)),
   };
 }
 
-/** Returns an effect without outcome and arguments. */
-export function toEffectRow({ suffix, row }: BranchEffect): BranchEffectRow {
-  const { outcome: _outcome, args: _args, ...summary } = row;
+/** Returns an effect without outcome and arguments, redacted: a tool wrote its progress. */
+export function toEffectRow({ redact }: ThreadReader, { suffix, row }: BranchEffect): BranchEffectRow {
+  const { outcome: _outcome, args: _args, ...whole } = row;
+  const summary = redact(whole);
   return suffix === "" ? summary : { ...summary, namespace: suffix.slice(1) };
 }

@@ -1,14 +1,15 @@
 /** `getSuperstep`: a single superstep with everything that the store holds about it, read without the graph. */
 
 import { deepFreeze, type Json } from "../../base/json.ts";
+import { parseJsonPointer } from "../../base/json-pointer.ts";
 import { checkCount } from "../../base/options.ts";
 import type { ChannelRows } from "../../checkpoint/channel-rows.ts";
-import type { CheckpointRow } from "../../checkpoint/checkpoint.ts";
+import type { CheckpointRow, DeltaRow } from "../../checkpoint/checkpoint.ts";
 import { applySavedDelta, applySavedDeltas } from "../../checkpoint/codec/saved-state.ts";
 import { parseControl } from "../../checkpoint/control.ts";
 import type { GraphVersion } from "../../checkpoint/export/thread-export.ts";
 import { type EffectRow, isOpen } from "../../checkpoint/journal.ts";
-import type { CheckpointWithDeltas, Store } from "../../checkpoint/store.ts";
+import type { Store } from "../../checkpoint/store.ts";
 import type { Graph } from "../../compile/graph.ts";
 import type { OpenInterrupt } from "../../run/events/run-event.ts";
 import type { GuardResult } from "../../run/kernel/kernel.ts";
@@ -16,7 +17,7 @@ import { toOpenInterrupt } from "../../run/session/run-row.ts";
 import { parseDurableEvent } from "../../run/session/stored-events.ts";
 import { diffValues, type JsonPatchOp } from "../../state/json-patch.ts";
 import { type ClosedInterrupt, toClosedInterrupt } from "../get-state.ts";
-import { loadSuperstepWork, type SuperstepWork } from "./find-author.ts";
+import { identifyAuthor, loadSuperstepWork, type SuperstepWork, type ValueAuthor } from "./find-author.ts";
 import { getSuperstepRow, listTimeline } from "./list-timeline.ts";
 import { recomputeGuards } from "./recompute-guards.ts";
 import { type SuperstepSummary, toSuperstepSummary } from "./superstep-summary.ts";
@@ -42,6 +43,8 @@ export interface SuperstepDetail extends SuperstepSummary {
   readonly patch: readonly JsonPatchOp[];
   /** Values that the operations of `patch` replace or remove, by index; undefined for an `add`. */
   readonly before: readonly unknown[];
+  /** Who wrote each operation of `patch`, by index: an empty object for several tasks, an input or an inbox message. */
+  readonly authors: readonly ValueAuthor[];
   /** State value of the machine before and after; `guards` only with a graph of nodes. */
   readonly machine: { readonly from: Json; readonly to: Json; readonly guards?: readonly GuardResult[] };
   /** Tasks that the superstep reduced; `input` of a task that was started by a send. */
@@ -85,7 +88,8 @@ async function loadDetail(
   const { reads, thread, codec, redact } = reader;
   const work = await loadSuperstepWork(reader, row);
   const superstep = await getSuperstepRow(reads, thread, row);
-  const changes = diffValues(...(await loadChangedChannels(reader, row, work.parent)));
+  const { before, after, deltas } = await loadChangedChannels(reader, row, work.parent);
+  const changes = diffValues(before, after);
   const from = work.parent === undefined ? null : parseControl(codec, work.parent).machine;
   const { machine: to } = parseControl(codec, row);
   const guards = graph === undefined ? undefined : recomputeGuards(graph, { from, row, codec });
@@ -93,7 +97,13 @@ async function loadDetail(
   return {
     ...toSuperstepSummary(codec, superstep ?? { checkpoint: row, changes: [], effects: [] }),
     patch: changes.map(({ op }) => op),
-    before: changes.map(({ before }) => before),
+    before: changes.map((change) => change.before),
+    authors: changes.map(({ op: { op, path } }) => {
+      const [channel = "", ...rest] = parseJsonPointer("getSuperstep", path);
+      const delta = deltas.find((each) => each.channel === channel);
+      const value = (op === "remove" ? before : after)[channel];
+      return redact(identifyAuthor(work, { channel, path: rest, value, delta }));
+    }),
     machine: { from, to, ...(guards === undefined ? {} : { guards }) },
     tasks: work.tasks.map(({ id, node, input }) => ({
       id,
@@ -112,9 +122,13 @@ async function loadChangedChannels(
   { reads, thread, codec, redact }: ThreadReader,
   row: CheckpointRow,
   parent: CheckpointRow | undefined,
-): Promise<readonly [Readonly<Record<string, unknown>>, Readonly<Record<string, unknown>>]> {
+): Promise<{
+  readonly before: Readonly<Record<string, unknown>>;
+  readonly after: Readonly<Record<string, unknown>>;
+  readonly deltas: readonly DeltaRow[];
+}> {
   const [found] = await reads.history(thread, { branch: row.branch, before: row.id + 1, limit: 1 });
-  const deltas: CheckpointWithDeltas["deltas"] = found?.id === row.id ? found.deltas : [];
+  const deltas = found?.id === row.id ? found.deltas : [];
   const saved = await loadSavedBefore(reads, thread, row, parent);
   const before: Record<string, unknown> = {};
   const after: Record<string, unknown> = {};
@@ -125,7 +139,7 @@ async function loadChangedChannels(
     if (value !== undefined) before[channel] = value;
     if (next !== undefined) after[channel] = next;
   }
-  return [redact(before), redact(after)];
+  return { before: redact(before), after: redact(after), deltas };
 }
 
 /** Returns the saved rows before a superstep; without its parent, the rows that its own changes depend on. */
@@ -168,7 +182,7 @@ const maxReceived = 200;
 
 /** Lists the events that a user-written machine received between the parent of a superstep and the superstep. */
 async function listReceived(
-  { reads, thread, codec }: ThreadReader,
+  { reads, thread, codec, redact }: ThreadReader,
   row: CheckpointRow,
   parent: CheckpointRow | undefined,
 ): Promise<SuperstepDetail["inbox"]> {
@@ -181,6 +195,6 @@ async function listReceived(
     const body = parseDurableEvent(codec, entry.durableEvent);
     if (body.type !== "event.received") return [];
     const { inboxMessageId: id, key, by } = body;
-    return [{ id, key, ...(by === undefined ? {} : { by }) }];
+    return [{ id, key, ...(by === undefined ? {} : { by: redact(by) }) }];
   });
 }

@@ -76,7 +76,7 @@ export async function previewFork<Types extends GraphTypes>(
     const all = new Map([...own, ...others].map((each) => [getEffectIdentity(each), each]));
     const decisions = [...all.values()].map((each) => ({ each, decision: decide(each, onPriorEffect) }));
     const select = (decision: Decision): readonly BranchEffectRow[] =>
-      decisions.filter((each) => each.decision === decision).map(({ each }) => toEffectRow(each));
+      decisions.filter((each) => each.decision === decision).map(({ each }) => toEffectRow(reader, each));
     const ownIdentities = new Set(own.map(getEffectIdentity));
     const whole = (await loadBranchWork(reader, branch, { checkpoint: 0 })).effects;
     return deepFreeze({

@@ -1,19 +1,15 @@
 /** Base of all readers without a graph: options, a single moment of the store, codec and redaction. */
 import { checkId } from "../../base/ids.ts";
 import { checkOptions } from "../../base/options.ts";
-import { createPatternRedactor, type Redact } from "../../base/redaction/redact-patterns.ts";
 import type { Store, StoreReads, ThreadRow } from "../../checkpoint/store.ts";
 import type { Graph } from "../../compile/graph.ts";
-import { getPlan } from "../../compile/plan.ts";
 import { checkGraphOption } from "../../define/check-graph-option.ts";
 import { checkCodecOption, checkStoreOption } from "../../run/session/options/check-run-options.ts";
 import { type Codec, createGuardedCodec } from "../../state/codec.ts";
 import { createLenientCodec } from "../../state/lenient-codec.ts";
-import type { RedactionPolicy } from "../../tool/artifacts/redaction-policy.ts";
 import type { Tool } from "../../tool/definition/tool.ts";
-import { toolRegistry } from "../../tool/registry.ts";
 import { requireThread } from "../get-history.ts";
-import { createToolRedactor } from "./redact-tool-data.ts";
+import { createReadRedactor, type ReadRedactor } from "./read-redactor.ts";
 
 /** Options of every reader. */
 export interface ReadOptions {
@@ -31,15 +27,11 @@ export interface ReadOptions {
 }
 
 /** Access to a thread as of a single moment. */
-export interface ThreadReader {
+export interface ThreadReader extends ReadRedactor {
   readonly reads: StoreReads;
   readonly thread: string;
   readonly threadRow: ThreadRow;
   readonly codec: Codec;
-  /** Redacts a value for the caller. */
-  readonly redact: Redact;
-  /** Redacts the outcome of a tool call, by tool name. */
-  readonly redactOutcome: (tool: string, outcome: unknown) => unknown;
 }
 
 /** Reader call: its name, arguments and the names of its options. */
@@ -63,35 +55,17 @@ export async function readThread<Value>(
   checkStoreOption(call, store ?? null);
   checkOptions(call, options, [...sharedNames, ...optionNames]);
   checkCodecOption(call, options.codec);
-  const { codec = createLenientCodec(), redact, graph, tools = [] } = options;
+  const { codec = createLenientCodec(), redact, graph, tools } = options;
   if (graph !== undefined) checkGraphOption(call, graph);
   const thread = checkId("thread", options.thread);
-  const toolRedactor = createToolRedactor(createPolicyFinder(graph, tools));
-  const redactTexts: Redact = redact === undefined ? (value) => value : createPatternRedactor(call, redact);
+  const redactor = createReadRedactor(call, { redact, tools, graph });
   const readWith = async (reads: StoreReads): Promise<Value> =>
     await read({
       reads,
       thread,
       threadRow: await requireThread(reads, thread),
       codec: createGuardedCodec(codec),
-      redact: (value) => redactTexts(toolRedactor.redactMessages(value)),
-      redactOutcome: (tool, outcome) => redactTexts(toolRedactor.redactOutcome(tool, outcome)),
+      ...redactor,
     });
   return store.snapshot === undefined ? await readWith(store) : await store.snapshot(readWith);
-}
-
-/** Returns a function that finds the redaction policy of a tool by any of its names. */
-function createPolicyFinder(
-  graph: Graph | undefined,
-  tools: readonly Tool<never, never>[],
-): (name: string) => RedactionPolicy | undefined {
-  const given = toolRegistry(tools);
-  const registries = [given, ...(graph === undefined ? [] : getPlan(graph).toolNodes.map(({ registry }) => registry))];
-  return (name) => {
-    for (const registry of registries) {
-      const policy = registry.get(name)?.spec.safety.redact;
-      if (policy !== undefined) return policy;
-    }
-    return undefined;
-  };
 }

@@ -9,6 +9,7 @@ import { findTool } from "../../define/inner-graph.ts";
 import type { Message } from "../../model/message.ts";
 import type { Codec } from "../../state/codec.ts";
 import { getPayloadSchema } from "../../tool/policy/interrupt.ts";
+import { migrationAuthor } from "../conversation/answered-error.ts";
 import { findAnswerSchema, findDeclaredInterrupt, findInterruptSource } from "../conversation/interrupt-schema.ts";
 import { listPendingCalls } from "../conversation/pending-calls.ts";
 import { taskKey } from "../session/parts/persistence.ts";
@@ -228,6 +229,3 @@ function checkInterrupt(snapshot: ThreadSnapshot, codec: Codec, row: InterruptRo
     ? []
     : createIncompatibility("answer", `has an answer that does not match its schema: ${describeIssues(answer.issues)}`);
 }
-
-/** `answeredBy` of an interrupt that continues under another key. */
-export const migrationAuthor = "a migration";

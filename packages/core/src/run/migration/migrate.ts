@@ -17,9 +17,9 @@ import { getToolGraph } from "../../define/graph-tool.ts";
 import { findInnerGraph, findSubgraph, findTool } from "../../define/inner-graph.ts";
 import type { Codec } from "../../state/codec.ts";
 import { inDoubtKey } from "../../tool/policy/approval.ts";
+import { migrationAuthor } from "../conversation/answered-error.ts";
 import { isInsideToolCall, toCallSegment } from "../conversation/pending-calls.ts";
 import type { State } from "../session/returns.ts";
-import { migrationAuthor } from "./compatibility.ts";
 import { renameEffect, renameOpenCalls } from "./migrate-names.ts";
 import type { InnerGraphCall, MigratedSnapshot, ThreadSnapshot } from "./thread-snapshot.ts";
 

@@ -24,10 +24,26 @@ import { applyDelta, type Patch } from "../../state/delta.ts";
 export type State = Readonly<Record<string, unknown>>;
 
 /** A parsed write to one channel. */
-export type Write =
+export type Write = (
   | { readonly channel: string; readonly kind: "reduce"; readonly value: unknown }
   | { readonly channel: string; readonly kind: "overwrite"; readonly value: unknown }
-  | { readonly channel: string; readonly kind: "draft"; readonly value: unknown; readonly patches: readonly Patch[] };
+  | { readonly channel: string; readonly kind: "draft"; readonly value: unknown; readonly patches: readonly Patch[] }
+) & {
+  /** Tool call whose result wrote, in a task with several calls. */
+  readonly call?: string;
+};
+
+const callsOfUpdates: WeakMap<object, string> = new WeakMap();
+
+/** Returns a copy of an update whose writes name a tool call. */
+export function attributeUpdate(
+  update: Readonly<Record<string, unknown>>,
+  call: string,
+): Readonly<Record<string, unknown>> {
+  const copy = { ...update };
+  callsOfUpdates.set(copy, call);
+  return copy;
+}
 
 /** Next node chosen by a command, in place of the node's edges. */
 export type RouteIntent =
@@ -91,13 +107,19 @@ function readItems(plan: Plan, node: string, state: State, returned: unknown): T
       const read = readCommand(plan, node, currentState, command);
       writes.push(...read.writes);
       routes.push(...read.routes);
-    } else writes.push(...readUpdate(plan, node, item));
+    } else writes.push(...readAttributed(plan, node, item));
     if (Array.isArray(returned)) currentState = applySingleValueWrites(plan, state, writes);
   }
   checkSingleGoto(plan, node, routes);
   const listed = plan.nodes.get(node)?.policy.writes;
   if (listed !== undefined) checkDeclaredWrites(plan, node, listed, { writes });
   return { writes, routes };
+}
+
+function readAttributed(plan: Plan, node: string, item: object): readonly Write[] {
+  const writes = readUpdate(plan, node, item);
+  const call = callsOfUpdates.get(item);
+  return call === undefined ? writes : writes.map((write) => ({ ...write, call }));
 }
 
 /** Throws `undeclared_write` for a write outside of the node's declared writes, on which `checkGraph` relies. */

@@ -2,7 +2,14 @@
 
 import { type ErrorRecord, toErrorRecord } from "../../base/errors.ts";
 import type { World } from "../../base/world.ts";
-import type { CheckpointRow, CheckpointSource, Control, RunRow, Task } from "../../checkpoint/checkpoint.ts";
+import type {
+  CheckpointRow,
+  CheckpointSource,
+  Control,
+  RunRow,
+  SavedWriters,
+  Task,
+} from "../../checkpoint/checkpoint.ts";
 import type { EventRow } from "../../checkpoint/event.ts";
 import type { InterruptRow } from "../../checkpoint/journal.ts";
 import { END, START } from "../../define/edge.ts";
@@ -41,6 +48,7 @@ import { validateStep } from "../session/validate-writes.ts";
 import { drainInbox } from "./drain-inbox.ts";
 import { cacheFinalState } from "./final-state-cache.ts";
 import { inspectTransition } from "./inspect-run.ts";
+import { listWriters } from "./list-writers.ts";
 import { reduceResults, reduceSuperstep } from "./superstep.ts";
 
 /** Writes the checkpoint that starts a run or an inner graph, together with the run row. */
@@ -141,11 +149,15 @@ export async function commitStep(
 ): Promise<void> {
   const { context } = session.env;
   const before = { state: session.progress.state, ...session.progress.control, context };
-  const reduceStep = (outside: readonly Write[]): StepResult =>
-    reduceSuperstep(session.position.plan, session.position.step + 1, before, {
+  const externalWrites = new Map<StepResult, readonly Write[]>();
+  const reduceStep = (outside: readonly Write[]): StepResult => {
+    const reduced = reduceSuperstep(session.position.plan, session.position.step + 1, before, {
       results: finished,
       externalWrites: outside,
     });
+    externalWrites.set(reduced, outside);
+    return reduced;
+  };
   const withoutMessages = reduceStep([]);
   const { result, delivered } = session.inboxes.inbox.mayHaveMessages()
     ? await drainInbox(session, withoutMessages, reduceStep)
@@ -161,6 +173,11 @@ export async function commitStep(
     isFirst: false,
     inboxMessages: delivered,
     longTerm,
+    writers: listWriters(session.position.plan, {
+      tasks: before.tasks,
+      finished,
+      externalWrites: externalWrites.get(result),
+    }),
     starts: failure === undefined ? planStarts(session, finished, result) : undefined,
     ...final,
   });
@@ -193,6 +210,7 @@ interface CommitOptions {
   readonly isPartial?: boolean;
   /** Interrupts that the commit closes. */
   readonly interrupts?: readonly InterruptRow[];
+  readonly writers?: SavedWriters | undefined;
   /** Starts of the next superstep. */
   readonly starts?: readonly PlannedStart[] | undefined;
   /** Final run row and event: the commit releases the thread, and no next step starts here. */
@@ -228,6 +246,7 @@ export async function commit(
     ...(options.source === "input" || startedAgents.length === 0 ? {} : { startedAgents }),
     ...(turns === undefined ? {} : { turns }),
     ...(nesting === undefined ? {} : { caller: nesting.caller }),
+    ...(options.writers === undefined ? {} : { writers: options.writers }),
   };
   const done = result.tasks.length === 0;
   if (done) readOutput(session.position.plan, result.state);
@@ -487,12 +506,14 @@ export async function commitCancelled(
       ? []
       : [{ task: { id: START, node: START }, outcome: { writes: ledgerWrites, routes: [] } }];
   const result = reduceResults(session.position.plan, session.progress.state, [...finished, ...ledgerPart]);
+  const { tasks } = session.progress.control;
+  const writers = listWriters(session.position.plan, { tasks, finished, externalWrites: ledgerWrites });
   const nodes = listNodes(finished.map(({ task }) => task));
   const durationMs = session.env.world.clock.monotonic() - startedAt;
   const reason = body.type === "run.cancelled" ? { reason: body.reason } : {};
   const run = { ...toRunRow(session.position, session.env.world, "cancelled"), ...reason };
   const checkpointFields = { nodes, source: "step", durationMs, run, longTerm: collectChanges(finished) } as const;
-  return commitFinal(session, result, countSteps(session.position) + 1, { body, checkpointFields });
+  return commitFinal(session, result, countSteps(session.position) + 1, { body, writers, checkpointFields });
 }
 
 /** Data of the last checkpoint of a run that a new input pre-empts. */
@@ -523,11 +544,17 @@ async function commitFinal(
   steps: number,
   {
     body,
+    writers,
     checkpointFields,
-  }: { readonly body: DurableEventBody; readonly checkpointFields: Omit<SaveOptions, "assignNumbers" | "release"> },
+  }: {
+    readonly body: DurableEventBody;
+    readonly writers?: SavedWriters | undefined;
+    readonly checkpointFields: Omit<SaveOptions, "assignNumbers" | "release">;
+  },
 ): Promise<DurableEvent> {
   const [snapshot] = session.progress.kernel.enter();
-  const control: Control = { machine: null, tasks: [], inputs: [], joins: {}, steps };
+  const written = writers === undefined ? {} : { writers };
+  const control: Control = { machine: null, tasks: [], inputs: [], joins: {}, steps, ...written };
   session.events.sequence.nextSeq = session.events.sequence.durableSeq + 1;
   const number = () => ({
     place: allocateEventPlace(session.events),

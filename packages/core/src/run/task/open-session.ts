@@ -496,11 +496,14 @@ function parseOnTaskFailure({ onTaskFailure = "finish" }: CommonOptions): RunEnv
   throw invalidOption({ where: "onTaskFailure", expected: '"finish" or "abort"', got: onTaskFailure });
 }
 
-/** Parses the context with the schema that the graph declares. Throws `invalid_context`. */
+/**
+ * Parses the context with the schema that the graph declares; without a context, each value has its default. Throws
+ * `invalid_context`.
+ */
 export function readContext(plan: Plan, context: unknown): unknown {
   const definition = plan.graph.context;
   if (definition === undefined) return context;
-  const parsed = parseWith(definition.schema, context);
+  const parsed = parseWith(definition.schema, context === undefined ? {} : context);
   // Shallow freeze: the context may hold clients of the caller, which must not be frozen.
   if (parsed.ok) return Object.freeze(parsed.value);
   ignoreRejections(context);

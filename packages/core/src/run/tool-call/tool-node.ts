@@ -17,7 +17,7 @@ import { mapBounded } from "../session/concurrency.ts";
 import { hasConversation, type QueuedMessage } from "../session/inbox/inbox.ts";
 import { createMessageId, getErrorPlace, type Position } from "../session/parts/position.ts";
 import { isSuspension } from "../session/preemption.ts";
-import { readReturn, type Write } from "../session/returns.ts";
+import { attributeUpdate, readReturn, type Write } from "../session/returns.ts";
 import type { TaskScope } from "../session/scope.ts";
 import type { Session } from "../session/session.ts";
 import { createWatch, pollThread } from "../session/thread-watch.ts";
@@ -58,7 +58,7 @@ export async function runToolNode(
   }
   collectCallChanges(session.position, session.journal, scope, results);
   const returned: unknown[] = [{ messages: [...renamed, ...toToolMessages(scope, node, pending, results)] }];
-  returned.push(...results.flatMap(listCommandReturns));
+  returned.push(...results.flatMap((result) => listAttributedReturns(result, results.length > 1)));
   const failure = findCallsFailure(session.position, session.env.redactor, scope, results);
   if (node.ends !== undefined && failure === undefined) {
     const middleware = listNodeMiddleware(session.env, node);
@@ -72,6 +72,13 @@ export async function runToolNode(
       });
   }
   return { returned, failure };
+}
+
+/** Returns the update and the goto of a result; with several calls in the task, the writes of the update name theirs. */
+function listAttributedReturns(result: ToolResult, hasSiblings: boolean): readonly unknown[] {
+  const { command, callId } = result;
+  if (!hasSiblings || command?.update === undefined) return listCommandReturns(result);
+  return listCommandReturns({ command: { ...command, update: attributeUpdate(command.update, callId) } });
 }
 
 /** Runs the calls in batches, results in call order; checks for steering between batches. */

@@ -239,6 +239,31 @@ describe("context", () => {
     expect(error.message).toContain("customer: ");
     expect(await store.threads()).toEqual([]);
     // @ts-expect-error the context is missing
-    await getFailure(run(shop, { store, thread: "t" }).result, "invalid_context");
+    const missing = await getFailure(run(shop, { store, thread: "t" }).result, "invalid_context");
+    expect(missing.message).toContain("customer: ");
+  });
+
+  test("a context whose values all have defaults may be left out of a run and of a resume [E60]", async () => {
+    const store = memoryStore();
+    const asking = defineGraph({
+      name: "asking",
+      state: defineState({ log: channel.list(z.string()) }),
+      context: defineContext({ loops: z.int().default(3), note: z.string().optional() }),
+      interrupts: { go: z.boolean() },
+    })
+      .nodes({
+        a: async (_state, { context, interrupt }) => {
+          await interrupt("go");
+          return { log: [`${context.loops} loops`] };
+        },
+      })
+      .edges({ [START]: "a", a: END });
+    await run(asking, { store, thread: "t" }).result;
+    const { state } = await resume(asking, { store, thread: "t", answers: { go: true } }).result;
+    expect(state.log).toEqual(["3 loops"]);
+    const other = await run(asking, { store, thread: "u", context: { loops: 1 } }).result;
+    expect(other.status).toBe("waiting");
+    // @ts-expect-error the value of the context is no number
+    await getFailure(run(asking, { store, thread: "v", context: { loops: "one" } }).result, "invalid_context");
   });
 });

@@ -258,16 +258,6 @@ describe("redaction on reading", () => {
     const saved = await Promise.all(rows.map(({ id }) => getSuperstep(store, { thread: "t", checkpoint: id })));
     expect(JSON.stringify(saved)).toContain("4111");
   });
-
-  test("given texts and patterns, and texts that look like keys, are hidden by every reader [ND17]", async () => {
-    const { store } = await runPayment();
-    const rows = (await listSupersteps(store, { thread: "t", redact: [/4\d{3}/] })).filter(isSuperstep);
-    for (const { id } of rows)
-      expect(
-        JSON.stringify(await getSuperstep(store, { thread: "t", checkpoint: id, redact: [/4\d{3}/] })),
-      ).not.toContain("4111");
-    await getFailure(listSupersteps(store, { thread: "t", redact: ["abc"] }), "invalid_option");
-  });
 });
 
 describe("inner graphs", () => {

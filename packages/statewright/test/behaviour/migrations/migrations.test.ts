@@ -115,6 +115,8 @@ describe.each(places)("%s", (_name, open) => {
       "already_answered",
     );
     expect(failure.details).toMatchObject({ answer: { migrated: "0:0:sign" } });
+    expect(failure.message).toContain('the interrupt "approve" (0:0:approve) was replaced by a migration');
+    expect(failure.message).toContain("Answer the interrupt 0:0:sign instead.");
     const done = await resume(second, { store, thread: "t", answers: { sign: { ok: true } } }).result;
     expect(done.state).toEqual({ euros: 9, by: "nobody", log: ["9 euros by nobody: true", "paid"] });
     expect(await sources()).toEqual(["step", "step", "migration", "input"]);

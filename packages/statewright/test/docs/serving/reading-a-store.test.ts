@@ -19,9 +19,10 @@ test("the programs that read a store print a thread without its graph [ND2, ND3,
   const program = new URL("thread-log.ts", import.meta.url);
   const log = await runProgram(program, { cwd, args: ["orders.db", "order-1"] });
   expect(log).toMatch(
-    /superstep 3 {2}main .*\n {4}ask {2}tasks 1:0\n {4}interrupt price {2}answered by kim: 5\n {2}\+ \/price {2}5\n/,
+    /superstep 3 {2}parent 2 {2}main .*\n {4}ask {2}tasks 1:0\n {4}interrupt price {2}answered by kim: 5\n {2}\+ \/price {2}5\n {6}written by 1:0 kim\n/,
   );
-  expect(log).toContain("step mail  ok  attempts 1, processes 1, failures: none");
+  expect(log).toContain("step mail  2:0 mail  once  ok  attempts 1, processes 1, failures: none");
+  expect(log).toMatch(/^superstep \d+ {2}parent 2 {2}cheaper .*\n {4}fork /m);
   const price = await runProgram(program, { cwd, args: ["orders.db", "order-1", "/price"] });
   expect(price.split("\n").slice(0, 2)).toEqual([
     expect.stringMatching(/^main add superstep 3 of main \[ 'ask' \] .*by: 'kim'/),

@@ -115,9 +115,11 @@ type AcceptedBranch<Types extends GraphTypes> = [Types["tools"]] extends [never]
   ? BranchName<Types["nodes"] | Types["innerNodes"]>
   : string;
 
-type ContextOption<Types extends GraphTypes> = unknown extends Types["given"]
-  ? { readonly context?: unknown }
-  : { readonly context: Types["given"] };
+/** Context of a call: required if a value has no default. */
+type ContextOption<Types extends GraphTypes> =
+  Record<never, never> extends Types["given"]
+    ? { readonly context?: Types["given"] }
+    : { readonly context: Types["given"] };
 type InputOption<Types extends GraphTypes> =
   Record<never, never> extends Types["input"]
     ? { readonly input?: Types["input"] }

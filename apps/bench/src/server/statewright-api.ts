@@ -1,0 +1,48 @@
+/** Server of Statewright with a graph of three nodes, saved to SQLite with synchronous=NORMAL, behind a token. */
+import { join } from "node:path";
+import { serve } from "@statewright/server";
+import { defineGraph, defineState, END, engine, START, sqliteStore } from "statewright";
+import * as z from "zod";
+import type { ApiServer } from "./api-server.ts";
+
+const count = ({ n }: { readonly n: number }) => ({ n: n + 1 });
+
+const chain = defineGraph({ name: "chain", state: defineState({ n: z.number() }) })
+  .nodes({ first: count, second: count, third: count })
+  .edges({ [START]: "first", first: "second", second: "third", third: END });
+
+const token = "the-token-of-the-bench";
+
+/** Starts the server. */
+export async function start(folder: string): Promise<ApiServer> {
+  const store = sqliteStore(join(folder, "store.db"), { durability: "normal" });
+  const host = engine({ store, graphs: [chain] });
+  await host.start();
+  const { port } = await serve({ engine: host, access: { token } }).listen({ port: 0, handleSigterm: false });
+  const headers = { authorization: `Bearer ${token}` };
+  return {
+    port,
+    requests: {
+      createThread: {
+        method: "POST",
+        path: "/api/threads",
+        headers,
+        body: { id: "{id}", title: "Trip" },
+        expected: { text: '"title":"Trip"', times: 1 },
+      },
+      listThreads: {
+        method: "GET",
+        path: "/api/threads?limit=50",
+        headers,
+        expected: { text: '"title":"Trip"', times: 50 },
+      },
+      run: {
+        method: "POST",
+        path: "/api/threads/{id}/runs",
+        headers: { ...headers, prefer: "wait=60" },
+        body: { graph: "chain", input: { n: 0 } },
+        expected: { text: '"values":{"n":3}', times: 1 },
+      },
+    },
+  };
+}
