@@ -121,6 +121,22 @@ test("a user of another tenant sees nothing of a chat at the same address", asyn
   expect(await read(other, ".chats")).toBe("");
 });
 
+test("a page whose hook has given up on a dead server connects again when a server answers, and shows each word once", async () => {
+  const { page, server, restart } = await openDesk();
+  await send(page, "Tell me a story.");
+  server.say(20);
+  await waitForText(page, "word20");
+  await server.kill();
+  await waitForText(page, "The connection is lost. Connecting again…");
+  await page.screenshot({ path: join(screens, "use-stream-lost.png") });
+  const next = await restart();
+  next.say(60);
+  await waitForText(page, "word60");
+  await waitForRest(page);
+  expect((await read(page, ".message.assistant .text")).trim()).toBe(story);
+  expect(await read(page, ".banner")).toBe("");
+});
+
 test("a killed server costs the page nothing: it connects again and shows each word once", async () => {
   const { page, server, restart } = await openDesk();
   await send(page, "Tell me a story.");
