@@ -105,7 +105,11 @@ test("each item of a fan-out names the task that appended it, and getSuperstep n
   ]);
 });
 
-const Desk = defineState({ messages: channel.messages(), facts: channel.record(z.string()), found: channel.list(z.string()) });
+const Desk = defineState({
+  messages: channel.messages(),
+  facts: channel.record(z.string()),
+  found: channel.list(z.string()),
+});
 
 const look = defineTool({
   name: "look",
