@@ -174,12 +174,10 @@ test("a write to a file that other processes write to is refused at once while t
   expect(() => transactions.begin()).toThrow("locked");
   stranger.exec("ROLLBACK");
   transactions.begin();
-  expect(executed).toEqual([
-    "BEGIN IMMEDIATE",
-    ...["PRAGMA busy_timeout = 0", "BEGIN IMMEDIATE", "PRAGMA busy_timeout = 10"],
-    ...["PRAGMA busy_timeout = 0", "BEGIN IMMEDIATE", "PRAGMA busy_timeout = 10"],
-  ]);
+  expect(executed).toEqual(["BEGIN IMMEDIATE", ...["PRAGMA busy_timeout = 0", "BEGIN IMMEDIATE", "BEGIN IMMEDIATE"]]);
   transactions.abort();
+  transactions.waitIfBusy();
+  expect(executed.slice(4)).toEqual(["ROLLBACK", "PRAGMA busy_timeout = 10"]);
   stranger.close();
   db.close();
 });
