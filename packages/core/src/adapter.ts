@@ -38,6 +38,7 @@ export {
   type PathExploration,
 } from "./inspect/check/explore-paths.ts";
 export type { StopSignal } from "./inspect/follow-thread.ts";
+export { type LoadedState, loadState } from "./inspect/get-state.ts";
 export { openEvents } from "./inspect/stream-events.ts";
 export { watchThreadChanges } from "./inspect/thread-changes.ts";
 export {

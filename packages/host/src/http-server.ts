@@ -133,7 +133,12 @@ async function sendHead(
 
 /** Streams the body with backpressure from the client. */
 async function sendBody({ body, disconnected }: AnswerBody, outgoing: ServerResponse): Promise<void> {
+  // A body that is ready in this turn of the event loop is sent in one write with the headers.
+  outgoing.cork();
   outgoing.flushHeaders();
+  setImmediate(() => {
+    if (!outgoing.writableEnded) outgoing.uncork();
+  });
   const reader = body.getReader();
   const cancelReader = (): void => {
     reader.cancel().catch(ignoreCancelError);

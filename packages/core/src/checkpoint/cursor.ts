@@ -17,9 +17,13 @@ const cursorTypes: Readonly<Record<keyof CursorParts, readonly ("number" | "stri
   listNotifications: ["number"],
 };
 
+const asciiPattern = /^[\x20-\x7e]*$/;
+
 /** Returns the cursor of a row: the text to pass as `before`. */
 export function toCursor<List extends keyof CursorParts>(_list: List, parts: CursorParts[List]): string {
-  const text = toBase64(new TextEncoder().encode(JSON.stringify(parts)));
+  const json = JSON.stringify(parts);
+  // A list makes a cursor for each row, and nearly all ids are ASCII.
+  const text = asciiPattern.test(json) ? btoa(json) : toBase64(new TextEncoder().encode(json));
   return text.replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 }
 

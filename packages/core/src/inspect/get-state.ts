@@ -7,7 +7,7 @@ import type { CheckpointRow, RunRow, RunStatus } from "../checkpoint/checkpoint.
 import { restoreState } from "../checkpoint/codec/saved-state.ts";
 import { parseControl } from "../checkpoint/control.ts";
 import { type InterruptRow, isOpen } from "../checkpoint/journal.ts";
-import type { ListedRunRow, Store } from "../checkpoint/store.ts";
+import type { ListedRunRow, Store, ThreadRow } from "../checkpoint/store.ts";
 import { checkWriter } from "../checkpoint/thread-rules.ts";
 import type { Graph } from "../compile/graph.ts";
 import { checkGraphOption } from "../define/check-graph-option.ts";
@@ -84,6 +84,24 @@ export async function getState<Types extends GraphTypes>(
   graph: Graph<Types>,
   options: StateOptions,
 ): Promise<ThreadState<Types>> {
+  return (await loadState(graph, options)).found;
+}
+
+/** State of a thread with the row of its checkpoint. */
+export interface LoadedState<Types extends GraphTypes = GraphTypes> {
+  readonly found: ThreadState<Types>;
+  readonly row: CheckpointRow;
+}
+
+/**
+ * Returns the state of a thread as {@link getState}, with the row of its checkpoint. `known` is the row of the thread;
+ * without it, the row is read.
+ */
+export async function loadState<Types extends GraphTypes>(
+  graph: Graph<Types>,
+  options: StateOptions,
+  known?: ThreadRow,
+): Promise<LoadedState<Types>> {
   checkGraphOption("getState", graph);
   checkOptions("getState", options, optionKeys);
   checkStoreOption("getState", options.store ?? null);
@@ -93,14 +111,17 @@ export async function getState<Types extends GraphTypes>(
   const { store, codec: codecOption = plainCodec } = options;
   const codec = createGuardedCodec(codecOption);
   const thread = checkId("thread", options.thread);
-  const row = await findCheckpoint(graph as Graph, { store, codec, thread, pageSize: 10 }, options);
+  const threadRow = known ?? (await requireThread(store, thread));
+  const context = { store, codec, thread, pageSize: 10, graph: graph as Graph, threadRow };
+  const { row, isNewest } = await findCheckpoint(context, options);
   const rows = await store.state(thread, row.id);
   const { tasks } = parseControl(codec, row);
-  const head = await store.head(thread, row.branch);
+  const head = isNewest ? row : await store.head(thread, row.branch);
   const isHead = head?.id === row.id;
   const interruptRows = (await store.interrupts(thread, row.branch)).filter(({ step }) => step === row.step);
-  const open: readonly OpenInterrupt[] = isHead ? await listOpen(store, codec, thread, row) : [];
-  return {
+  const open: readonly OpenInterrupt[] =
+    isHead && interruptRows.some(isOpen) ? await listOpen(store, codec, thread, row) : [];
+  const found: ThreadState<Types> = {
     state: Object.freeze(restoreState(graph.state.channels, codec, rows)) as Types["state"],
     checkpointId: row.id,
     branch: row.branch,
@@ -110,6 +131,7 @@ export async function getState<Types extends GraphTypes>(
     answered: interruptRows.filter((row) => !isOpen(row)).map((row) => toClosedInterrupt(codec, row)),
     status: (await findNewestRun(store, thread, row.branch, head))?.status,
   };
+  return { found, row };
 }
 
 /** Lists the open interrupts of a head, oldest first. */
@@ -168,22 +190,21 @@ export function toClosedInterrupt(codec: Codec, row: InterruptRow): ClosedInterr
 }
 
 /**
- * Returns a checkpoint by id, or the newest of a branch or call. Throws `unknown_thread`, `unknown_checkpoint` or
- * `graph_changed`.
+ * Returns a checkpoint by id, or the newest of a branch or call; `isNewest` is true for a checkpoint known to be the
+ * newest of its branch. Throws `unknown_thread`, `unknown_checkpoint` or `graph_changed`.
  */
 async function findCheckpoint(
-  graph: Graph,
-  context: ReadContext,
+  context: ReadContext & { readonly graph: Graph; readonly threadRow: ThreadRow },
   { at, branch, nesting }: Pick<StateOptions, "at" | "branch" | "nesting">,
-): Promise<CheckpointRow> {
-  const { store, thread } = context;
-  const threadRow = await requireThread(store, thread);
+): Promise<{ readonly row: CheckpointRow; readonly isNewest: boolean }> {
+  const { store, thread, graph, threadRow } = context;
   const row =
     at === undefined ? await findNewestCheckpoint(context, branch, nesting) : await store.checkpoint(thread, at);
   if (row !== undefined && at !== undefined && branch !== undefined) await checkBranch({ store, thread }, row, branch);
   if (row !== undefined) {
     checkWriter(threadRow, row, context.codec, graph);
-    return row;
+    const isOfBranch = nesting === undefined && row.branch === (branch ?? threadRow.headBranch);
+    return { row, isNewest: at === undefined && isOfBranch };
   }
   const location = nesting === undefined ? `on the branch "${branch ?? "main"}"` : `of a call of "${nesting}"`;
   // The process may have died, or still be active, between claiming the thread and saving the input.

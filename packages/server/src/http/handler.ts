@@ -294,7 +294,6 @@ function createCall(
   const { limits, world, access } = parts;
   const { protocol, route, params, caller, maxBytes } = target;
   const body = { limits, world, maxBytes };
-  const hasRight = createRightCheck(access, { request, caller, asked: createAccessRequest(route, params) });
   let service: NativeService | undefined;
   return {
     request,
@@ -309,7 +308,10 @@ function createCall(
     base: `${parts.publicPath}${protocol.prefix}`,
     readJson: (schema) => readJson(request, schema, body),
     readBytes: () => readBytes(request, body),
-    stream: (source, options = {}) => parts.createStream({ request, caller, protocol, source, options, hasRight }),
+    stream: (source, options = {}) => {
+      const hasRight = createRightCheck(access, { request, caller, asked: createAccessRequest(route, params) });
+      return parts.createStream({ request, caller, protocol, source, options, hasRight });
+    },
     watchWork: (what, work) => {
       work.catch((error: unknown) => {
         if (toProblem(error).code !== "nothing_to_do") parts.log("warn", `${what} failed`, { requestId, error });

@@ -27,7 +27,12 @@ type PlatformKey = Awaited<ReturnType<typeof crypto.subtle.importKey>>;
 interface CursorKey {
   readonly seal: PlatformKey;
   readonly mac: PlatformKey;
+  /** Newest sealed cursors, by place and cursor: whoever polls an unchanged list gets the same cursor each time. */
+  readonly sealed: Map<string, string>;
 }
+
+/** Maximum number of sealed cursors that a key keeps. */
+const maxKeptCursors = 1_000;
 
 /** Creates the cursors of a server. Without a secret their key is kept in the store, for all processes of the store. */
 export function createCursors({
@@ -59,7 +64,7 @@ export function createCursors({
     seal: async (place, cursor) => {
       const [key] = await loadOnce();
       if (key === undefined) throw createInvalidCursorProblem();
-      return toBase64Url(await sealText(key, place, cursor));
+      return await sealOnce(key, place, cursor);
     },
     open: async (place, sealed) => {
       const bytes = fromBase64Url(sealed);
@@ -110,7 +115,20 @@ async function deriveKey(secret: string): Promise<CursorKey> {
   return {
     seal: await crypto.subtle.importKey("raw", seal, "AES-GCM", false, ["encrypt", "decrypt"]),
     mac: await crypto.subtle.importKey("raw", mac, { name: "HMAC", hash: "SHA-256" }, false, ["sign"]),
+    sealed: new Map(),
   };
+}
+
+/** Seals a cursor, or returns it as it was sealed before: sealing takes longer than reading a short page. */
+async function sealOnce(key: CursorKey, place: CursorPlace, cursor: string): Promise<string> {
+  const name = JSON.stringify([place.party, place.list, cursor]);
+  const known = key.sealed.get(name);
+  if (known !== undefined) return known;
+  const sealed = toBase64Url(await sealText(key, place, cursor));
+  const [oldest] = key.sealed.keys();
+  if (key.sealed.size >= maxKeptCursors && oldest !== undefined) key.sealed.delete(oldest);
+  key.sealed.set(name, sealed);
+  return sealed;
 }
 
 /** Seals a text. The initialisation vector is a hash of the place and the text under a key of its own. */

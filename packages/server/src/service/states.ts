@@ -1,6 +1,6 @@
 /** Acts that read states of threads. */
-import { END, type Graph, getHistory, getState, StatewrightError } from "@statewright/core";
-import { findInnerGraph } from "@statewright/core/adapter";
+import { END, type Graph, getHistory, StatewrightError } from "@statewright/core";
+import { findInnerGraph, loadState } from "@statewright/core/adapter";
 import type { CallerScope, OwnThread } from "./caller-scope.ts";
 import type { CallerService, StateView } from "./caller-service.ts";
 import type { Cursors } from "./cursors.ts";
@@ -60,23 +60,22 @@ export async function loadStateView(scope: CallerScope, own: OwnThread, place: S
   if (own.row.graph === undefined) throw createNoStateError(own.wire);
   const outermost = scope.requireGraph(own.row.graph);
   const graph = findGraphAt(outermost, place.nesting);
-  const found = await getState(graph, { store, thread: own.stored, codec, ...omitUndefined(place) });
-  const checkpoint = await store.checkpoint(own.stored, found.checkpointId);
+  const { found, row } = await loadState(graph, { store, thread: own.stored, codec, ...omitUndefined(place) }, own.row);
   const shown = Object.entries(found.state).filter(([channel]) => !graph.private.has(channel));
   return {
     thread: own.wire,
     graph: graph.name,
     checkpoint: found.checkpointId,
-    ...omitUndefined({ parent: checkpoint?.parent }),
+    ...omitUndefined({ parent: row.parent }),
     branch: found.branch,
     step: found.step,
-    source: checkpoint?.source ?? "step",
+    source: row.source,
     next: found.next.filter((node) => node !== END),
     values: toJsonObject(Object.fromEntries(shown)),
     interrupts: found.interrupts,
     answered: found.answered,
-    ...omitUndefined({ status: found.status, run: checkpoint?.run }),
-    at: checkpoint?.at ?? 0,
+    ...omitUndefined({ status: found.status, run: row.run }),
+    at: row.at,
   };
 }
 

@@ -3,8 +3,11 @@ import type { Store, World } from "@statewright/core";
 
 /** Hints about a thread. */
 export interface ThreadHints {
-  /** Resolves at the next change, after `pollMs` milliseconds, or when the signal fires. Call it before the read. */
-  next(pollMs: number): Promise<void>;
+  /**
+   * Resolves at the next change, after `pollMs` milliseconds, or when the signal fires. Call it before the read. With
+   * `event` it resolves at that event instead of a change.
+   */
+  next(pollMs: number, event?: Promise<void>): Promise<void>;
   /** Ends the watch. */
   stop(): void;
 }
@@ -16,20 +19,24 @@ export function waitForHint(
   signal: AbortSignal,
 ): ThreadHints {
   let wake: () => void = () => undefined;
+  let awaitsChange = true;
   const unwatch = store.watch?.((changed) => {
-    if (changed === thread) wake();
+    if (changed === thread && awaitsChange) wake();
   });
   const onAbort = (): void => wake();
   signal.addEventListener("abort", onAbort, { once: true });
   return {
-    next: (pollMs) =>
+    next: (pollMs, event) =>
       new Promise<void>((resolve) => {
         const cancel = world.schedule.after(pollMs, () => wake());
-        wake = () => {
+        const finish = (): void => {
           cancel();
           resolve();
         };
-        if (signal.aborted) wake();
+        wake = finish;
+        awaitsChange = event === undefined;
+        event?.then(finish);
+        if (signal.aborted) finish();
       }),
     stop: () => {
       wake();

@@ -115,7 +115,12 @@ function createListReads(transactions: ReadSource): ListReads {
       const { total, byStatus, withoutRun } = sumCounts(counts);
       return { total, byStatus, withoutRun };
     },
-    run: (id) => transactions.readStatus((from, dead) => from.runs.find(id, dead)),
+    run: (id, of = {}) =>
+      transactions.readStatus(
+        (from, dead) => from.runs.find({ id, ...of }, dead),
+        undefined,
+        (from) => from.threads.listOwnersOfRun(id),
+      ),
     countRuns: async (filter = {}) => {
       storeRules.checkRunCountFilter(filter);
       const counts = await transactions.readStatus((from, dead) =>

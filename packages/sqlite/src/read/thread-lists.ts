@@ -192,6 +192,12 @@ function prepareStatements(db: Database) {
       )
       .pluck(),
     ownerOfThread: db.prepare<[string], number>("SELECT owner FROM threads WHERE id = ? AND owner IS NOT NULL").pluck(),
+    ownersOfRun: db
+      .prepare<[string], number>(
+        "SELECT DISTINCT t.owner FROM runs r INDEXED BY runs_by_id CROSS JOIN threads t ON t.key = r.thread" +
+          " WHERE r.id = ? AND t.owner IS NOT NULL",
+      )
+      .pluck(),
   };
 }
 
@@ -310,6 +316,11 @@ export class ThreadLists {
   /** Lists the owners of threads with an active run: of a thread, or of all. */
   listActiveOwners(thread?: string): readonly number[] {
     return thread === undefined ? this.#sql.ownersOfRunning.all() : this.#sql.ownerOfThread.all(thread);
+  }
+
+  /** Lists the owners of the threads of a run: a copy of a thread repeats the ids of its runs. */
+  listOwnersOfRun(id: string): readonly number[] {
+    return this.#sql.ownersOfRun.all(id);
   }
 
   /** Lists the owners of threads with queued runs. */

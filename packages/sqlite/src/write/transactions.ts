@@ -174,10 +174,13 @@ export class Transactions {
     listOwners: (reader: Reader) => readonly number[] = (from) => from.threads.listActiveOwners(thread),
   ): Promise<Value> {
     const { owner } = this.#parts;
-    await this.read((from) => {
-      for (const id of listOwners(from)) owner.ask(id);
+    const found = await this.read((from) => {
+      const asked = listOwners(from).filter((id) => !owner.isDead(id));
+      // An owner that ended since the begin of this read may have finished its runs: they are read again.
+      if (!asked.map((id) => owner.ask(id)).every(Boolean)) return undefined;
+      return { value: operation(from, owner.listDead()) };
     }, thread);
-    return await this.read((from) => operation(from, owner.listDead()), thread);
+    return found === undefined ? await this.read((from) => operation(from, owner.listDead()), thread) : found.value;
   }
 
   /** Returns true if the file contains no inbox message: a single statement needs no read transaction. */

@@ -210,6 +210,7 @@ interface CommitOptions {
   readonly isPartial?: boolean;
   /** Interrupts that the commit closes. */
   readonly interrupts?: readonly InterruptRow[];
+  /** Writers of the superstep, for readers. */
   readonly writers?: SavedWriters | undefined;
   /** Starts of the next superstep. */
   readonly starts?: readonly PlannedStart[] | undefined;

@@ -7,6 +7,7 @@ import type { AnswerRequest, StartedRun } from "../caller-service.ts";
 import { omitUndefined } from "../omit-undefined.ts";
 import { createChangedCheckpointProblem, createInvalidRequestProblem } from "../service-problems.ts";
 import { waitForHint } from "../wait-for-hint.ts";
+import { keepOwnRun } from "./own-runs.ts";
 import { createRunContext } from "./run-context.ts";
 import { checkKeyStartedNoRun, createReusedKeyError, findAnswered } from "./run-keys.ts";
 import { awaitSavedStart } from "./saved-start.ts";
@@ -40,6 +41,7 @@ export async function answerRun(scope: CallerScope, thread: string, request: Ans
   });
   try {
     const saved = await awaitSavedStart(handle, async () => isRepeated);
+    keepOwnRun(options.engine, saved.run, handle);
     return await toStartedRun(scope, own.stored, { ...saved, isNew: !isRepeated });
   } catch (error) {
     if (isRepeated && key !== undefined && isStatewrightError(error, "already_answered"))

@@ -1,6 +1,7 @@
 /** Acts that stop, steer, list and await runs. */
 import { cancelRun, isStatewrightError, type Message, pauseRun, StatewrightError, steer } from "@statewright/core";
 import { listRuns } from "@statewright/core/inspect";
+import type { RunRow } from "@statewright/core/store";
 import type { CallerScope, OwnThread } from "../caller-scope.ts";
 import type { CallerService, CancelRequest, RunView } from "../caller-service.ts";
 import type { Cursors } from "../cursors.ts";
@@ -13,6 +14,7 @@ import { createUnknownRunError } from "../thread-ids.ts";
 import { findSeqBeforeStart } from "../thread-timeline.ts";
 import { toRunView } from "../views.ts";
 import { waitForHint } from "../wait-for-hint.ts";
+import { findOwnRun } from "./own-runs.ts";
 
 type ControlActs = "cancelRun" | "pauseRun" | "sendMessage" | "listRuns" | "getRun" | "findRunStart" | "waitForRun";
 
@@ -45,8 +47,8 @@ export function createControlActs(scope: CallerScope, cursors: Cursors): Pick<Ca
       return await findSeqBeforeStart(scope, scope.toStoredId(thread), run);
     },
     waitForRun: async (run, signal) => {
-      const { thread } = await scope.requireRun(run);
-      return await waitForRun(scope, { stored: scope.toStoredId(thread), run, signal });
+      const { row, thread } = await scope.requireRun(run);
+      return await waitForRun(scope, { stored: scope.toStoredId(thread), row, signal });
     },
   };
 }
@@ -96,15 +98,19 @@ const [firstPollMs, maxPollMs] = [20, 500];
 /** Resolves when the run neither works nor waits for its turn, or when the signal fires. */
 async function waitForRun(
   scope: CallerScope,
-  { stored, run, signal }: { readonly stored: string; readonly run: string; readonly signal: AbortSignal },
+  { stored, row: read, signal }: { readonly stored: string; readonly row: RunRow; readonly signal: AbortSignal },
 ): Promise<RunView> {
+  const { engine } = scope.options;
   const hints = waitForHint(scope, stored, signal);
   try {
-    for (let pollMs = firstPollMs; ; pollMs = Math.min(2 * pollMs, maxPollMs)) {
-      const hint = hints.next(pollMs);
-      const row = await requireRunRow(scope, { stored }, run);
+    for (let pollMs = firstPollMs, row = read; ; pollMs = Math.min(2 * pollMs, maxPollMs)) {
+      const rest = findOwnRun(engine, row.id);
+      const hint = rest === undefined ? hints.next(pollMs) : hints.next(maxPollMs, rest);
+      // The end of a run at work in another process may have come between the first read and the watch.
+      if (rest === undefined) row = await requireRunRow(scope, { stored }, row.id);
       if (statusTable[row.status].isResting || signal.aborted) return toRunView(scope, row);
       await hint;
+      if (rest !== undefined) row = await requireRunRow(scope, { stored }, row.id);
     }
   } finally {
     hints.stop();

@@ -4,6 +4,7 @@ import type { CallerScope } from "../caller-scope.ts";
 import type { ContinueRequest, StartedRun } from "../caller-service.ts";
 import { omitUndefined } from "../omit-undefined.ts";
 import { createNothingToDoProblem } from "../service-problems.ts";
+import { keepOwnRun } from "./own-runs.ts";
 import { createRunContext } from "./run-context.ts";
 import { awaitSavedStart } from "./saved-start.ts";
 import { checkBranch, findHeadRun, toBreakpoints, toStartedRun } from "./started-run.ts";
@@ -32,6 +33,7 @@ export async function resumeRun(scope: CallerScope, thread: string, request: Con
   });
   const saved = await awaitSavedStart(handle, async () => false);
   if (saved.seq === undefined) throw createNothingToDoProblem("No run of the branch is paused, failed or crashed.");
+  keepOwnRun(scope.options.engine, saved.run, handle);
   return await toStartedRun(scope, own.stored, { ...saved, isNew: true });
 }
 

@@ -8,6 +8,7 @@ import { selectInput } from "../new-messages.ts";
 import { omitUndefined } from "../omit-undefined.ts";
 import { createUnknownThreadError } from "../thread-ids.ts";
 import { toJson } from "../to-json.ts";
+import { keepOwnRun } from "./own-runs.ts";
 import { createRunContext } from "./run-context.ts";
 import { createReusedKeyError, findAnswered } from "./run-keys.ts";
 import { awaitSavedStart } from "./saved-start.ts";
@@ -54,6 +55,7 @@ export async function startRun(scope: CallerScope, thread: string, request: Star
   const isFirst = !knownHandles.has(handle);
   knownHandles.add(handle);
   const saved = await awaitSavedStart(handle, async (run) => (await findRunRow(store, stored, run)) !== undefined);
+  keepOwnRun(options.engine, saved.run, handle);
   const isNew = isFirst && saved.run === handle.id;
   return await toStartedRun(scope, stored, { ...saved, isNew });
 }

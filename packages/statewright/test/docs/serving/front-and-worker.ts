@@ -6,13 +6,11 @@ import {
   END,
   engine,
   getState,
-  type Log,
   START,
   sqliteStore,
   streamEvents,
   submit,
 } from "statewright";
-import { systemWorld } from "statewright/adapter";
 import * as z from "zod";
 
 const Order = defineState({ order: z.string(), log: channel.list(z.string()) });
@@ -53,13 +51,10 @@ async function follow(): Promise<void> {
 
 /** Serves all orders until one of them waits or ends. */
 async function work(): Promise<void> {
-  const log: Log = (level, message, fields) => {
-    if (level !== "debug") console.error(level, message, fields);
-  };
   const host = engine({
     store,
     graphs: [orders],
-    world: systemWorld({ log }),
+    log: console.error,
     onRun: (run) =>
       run.on((event) => {
         if (event.type === "run.waiting" || event.type === "run.completed") void host.stop();
