@@ -1,4 +1,4 @@
-/** What readers hide: texts and patterns of the caller, texts that look like keys, and values under secret names. */
+/** Redaction by readers: texts and patterns of the caller, texts that look like keys, values under secret names. */
 import { expect, test } from "vitest";
 import * as z from "zod";
 import {
