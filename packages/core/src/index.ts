@@ -185,6 +185,7 @@ export type { ListSchedulesOptions, ScheduleCallOptions } from "./resume/schedul
 export * as schedules from "./resume/schedules/schedules.ts";
 export type { ServingOptions } from "./resume/serving.ts";
 export { type SteerOptions, steer } from "./resume/steer.ts";
+export { type SubmittedAnswers, submitAnswers } from "./resume/submit-answers.ts";
 export { type NodeUpdate, type UpdateOptions, updateState } from "./resume/update-state.ts";
 export type { EventOverflow } from "./run/events/event-queue.ts";
 export type { EventView } from "./run/events/events.ts";
@@ -212,6 +213,7 @@ export type {
   RunOptions,
   RunResult,
   StartOptions,
+  SubmitAnswersOptions,
   SubmitOptions,
 } from "./run/session/options/options.ts";
 export type { TextOptions } from "./run/session/text-stream.ts";
