@@ -1,15 +1,9 @@
 /** Server of Statewright with a graph of three nodes, saved to SQLite with synchronous=NORMAL, behind a token. */
 import { join } from "node:path";
 import { serve } from "@statewright/server";
-import { defineGraph, defineState, END, engine, START, sqliteStore } from "statewright";
-import * as z from "zod";
+import { engine, sqliteStore } from "statewright";
 import type { ApiServer } from "./api-server.ts";
-
-const count = ({ n }: { readonly n: number }) => ({ n: n + 1 });
-
-const chain = defineGraph({ name: "chain", state: defineState({ n: z.number() }) })
-  .nodes({ first: count, second: count, third: count })
-  .edges({ [START]: "first", first: "second", second: "third", third: END });
+import { chain } from "./open-chain-server.ts";
 
 const token = "the-token-of-the-bench";
 
