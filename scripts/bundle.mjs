@@ -1,10 +1,12 @@
-// Bundles packages for publication: one file per entry of a manifest, plus shared chunks. Node loads one file several
-// times as fast as a hundred source files. The declaration files in the same folder come from the compiler, one per
-// source.
+// Bundles packages for publication: one file per entry of a manifest, plus one with what several entries share. Node
+// loads one file several times as fast as a hundred source files, and compiles short names and lines in less time. The
+// declaration files in the same folder come from the compiler, one per source.
 
 import { existsSync, globSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join, relative } from "node:path";
 import { rolldown } from "rolldown";
+
+const keepNames = { function: true, class: true };
 
 /** Writes `dist` of each package in `packages/` below the folder `root`. */
 export async function bundlePackages(root) {
@@ -33,9 +35,12 @@ async function bundlePackage(folder) {
     sourcemap: true,
     // Sources are published next to the map; a second copy in the map would double the size.
     sourcemapExcludeSources: true,
-    comments: false,
+    comments: { annotation: true, jsdoc: false, legal: false },
+    // Stack traces show the names of functions and classes.
+    minify: { compress: { keepNames }, mangle: { toplevel: true, keepNames }, codegen: true },
+    codeSplitting: { groups: [{ name: "shared", minShareCount: 2 }] },
     entryFileNames: "[name].js",
-    chunkFileNames: "shared/[name].js",
+    chunkFileNames: "[name].js",
   });
   await bundle.close();
 }

@@ -71,6 +71,8 @@ export interface Contender {
    * contender.
    */
   readonly ownProcesses?: true;
+  /** Number of processes that share a round. The warm-up takes the CPU time of one process for each. Default 1. */
+  readonly processes?: number;
 }
 
 /** Opened contender. */

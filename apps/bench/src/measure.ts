@@ -48,7 +48,10 @@ interface Point {
 
 export interface MeasureOptions {
   readonly rounds: number;
-  /** CPU time of a contender's warm-up in milliseconds. Two rounds of a fast contender end before its code is compiled. */
+  /**
+   * CPU time of a contender's warm-up in milliseconds, for each of its processes. Two rounds of a fast contender end
+   * before its code is compiled, and each process compiles its own code.
+   */
   readonly warmUpMs: number;
   readonly growth: boolean;
   /** Opens a contender. Default: in this process. */
@@ -124,9 +127,10 @@ async function warmUp(
   entrant: Entrant,
   { warmUpMs, steady }: { readonly warmUpMs: number; readonly steady: boolean },
 ): Promise<void> {
-  const until = performance.now() + maxWarmUpFactor * warmUpMs;
+  const requiredMs = warmUpMs * (entrant.contender.processes ?? 1);
+  const until = performance.now() + maxWarmUpFactor * requiredMs;
   let cpuMs = 0;
-  for (let round = 0; round < minWarmUps || (cpuMs < warmUpMs && performance.now() < until); round++) {
+  for (let round = 0; round < minWarmUps || (cpuMs < requiredMs && performance.now() < until); round++) {
     const sample = await entrant.runner.runRound(entrant.size, steady);
     cpuMs += sample.cpuUs / 1_000;
     if (!isTooLong(sample)) continue;

@@ -116,6 +116,24 @@ test("a contender with rounds above 20 s of CPU runs one round, and one for each
   expect(asked).toEqual([21, 10, 10, 10, 40]);
 });
 
+test("each process of a contender warms up for the CPU time of a contender with one process", async () => {
+  const rounds = new Map<string, number>();
+  const createCounted = (name: string, processes: number) => ({
+    ...{ name, processes, role: "ours" as const },
+    open: () => ({
+      run: async () => {
+        rounds.set(name, (rounds.get(name) ?? 0) + 1);
+        return { cpuUs: 1_000_000, wallUs: 1 };
+      },
+    }),
+  });
+  const budget = { cpuUs: 1, text: "1 µs" };
+  const contenders = [createCounted("one", 1), createCounted("eight", 8)];
+  const each = { id: "B0", title: "nothing", unit: "nothing", budget, size: 1, contenders, steady: true };
+  await measureCase(each, { rounds: 1, warmUpMs: 60_000, growth: false });
+  expect(Object.fromEntries(rounds)).toEqual({ one: 60 + 1, eight: 8 * 60 + 1 });
+});
+
 test("a contender in its own process is measured there, and its errors are reported", async () => {
   const [each] = createCases(noPeers).filter(({ id }) => id === "B4");
   if (each === undefined) throw new Error("there is no B4");

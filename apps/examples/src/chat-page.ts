@@ -53,8 +53,8 @@ function reply({ messages }: ModelRequest): ScriptedReply {
   const newest = messages.at(-1);
   const text = getMessageText(newest).toLowerCase();
   if (newest?.role === "tool") return say(newest.isError ? "I did not do it." : "That is done.");
-  if (text.includes("pay")) return [say("I can pay Ada."), call("pay", { to: "Ada", euros: 25 })];
-  if (text.includes("weather")) return [say("I look it up."), call("weather", { city: "Oslo" })];
+  if (text.includes("pay")) return [say("I can pay Ada."), call(pay, { to: "Ada", euros: 25 })];
+  if (text.includes("weather")) return [say("I look it up."), call(weather, { city: "Oslo" })];
   if (text.includes("fail")) return failWith(Object.assign(new Error("the provider is down"), { status: 400 }));
   return say(`You wrote: ${getMessageText(newest)}`);
 }

@@ -53,7 +53,7 @@ export function createDeployConsole(print: Print): (event: RunEvent) => void {
 /** Requests a deployment and prints its progress. */
 export async function deploy(print: Print, options: { readonly world?: World } = {}): Promise<void> {
   const model = scriptedModel([
-    call("deploy", { env: "production" }),
+    call(deployApp, { env: "production" }),
     say("Successfully deployed to production. The deployment completed all 4 stages."),
   ]);
   const run = createDeployer(model).run({ input: "Deploy to production.", ...options });

@@ -43,18 +43,18 @@ const examples: Readonly<Record<string, (print: Print) => Promise<void>>> = {
   review: (print) => runReviewScene(print, { root: folder }),
   invoice: runInvoiceScene,
   providers: runProvidersScene,
-  analysis: createScene([analyse], [call("analyse", {})]),
+  analysis: createScene([analyse], [call(analyse, {})]),
   calculator: createScene(
     [calculator],
-    [call("calculator", { expression: "(1 + 2) * 3" }), call("calculator", { expression: "1 +" })],
+    [call(calculator, { expression: "(1 + 2) * 3" }), call(calculator, { expression: "1 +" })],
   ),
   deploy,
-  items: createScene([processItems], [call("process_items", { items: ["one", "two", "three"] })]),
-  rows: createScene([processRows], [call("process_rows", { total: 250 })]),
-  stats: createScene([stats], [call("stats", { numbers: [1, 2, "x"] }), call("stats", { numbers: [1, 2, 3, 4, 5] })]),
+  items: createScene([processItems], [call(processItems, { items: ["one", "two", "three"] })]),
+  rows: createScene([processRows], [call(processRows, { total: 250 })]),
+  stats: createScene([stats], [call("stats", { numbers: [1, 2, "x"] }), call(stats, { numbers: [1, 2, 3, 4, 5] })]),
   weather: createScene(
     [currentWeather, weatherInUnits],
-    [call("get_weather", { city: "Paris" }), call("weather_in_units", { location: "Oslo", units: "celsius" })],
+    [call(currentWeather, { city: "Paris" }), call(weatherInUnits, { location: "Oslo", units: "celsius" })],
   ),
 };
 

@@ -6,7 +6,7 @@ import { getResultText, runConversation } from "./support/talk.ts";
 test("the calculator returns the expression with its value, and an invalid expression is a quoted error [S4.13]", async () => {
   const { results } = await runConversation(
     [calculator],
-    [call("calculator", { expression: "1+2" }), call("calculator", { expression: "process.exit()" })],
+    [call(calculator, { expression: "1+2" }), call(calculator, { expression: "process.exit()" })],
   );
   expect(results().map(getResultText)).toEqual(["1+2 = 3", "Invalid expression: process.exit()"]);
   expect(results().map(({ isError }) => isError)).toEqual([false, true]);

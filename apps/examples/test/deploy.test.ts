@@ -12,7 +12,7 @@ const texts = [
 const phases = ["Building image", "Running tests", "Pushing to registry", "Rolling out"];
 
 test("deploy emits each step with its place and name before its two seconds of work [S0.48, S2.48]", async () => {
-  const live = startConversation([deployApp], [call("deploy", { env: "production" })]);
+  const live = startConversation([deployApp], [call(deployApp, { env: "production" })]);
   await live.world.waitUntilIdle();
   for (const [index] of texts.entries()) {
     expect(live.updates()).toEqual(
@@ -35,7 +35,7 @@ test("deploy emits each step with its place and name before its two seconds of w
 test("deploy names its environment, which defaults to staging and is not required by the schema [S0.49, S2.49]", async () => {
   const { results, wires } = await runConversation(
     [deployApp],
-    [call("deploy", { env: "production" }), call("deploy", {}), call("deploy", { env: 7 })],
+    [call(deployApp, { env: "production" }), call(deployApp, {}), call("deploy", { env: 7 })],
   );
   const [production, staging, wrong] = results();
   expect(getResultText(production)).toBe("Successfully deployed to production");
@@ -50,7 +50,7 @@ test("deploy names its environment, which defaults to staging and is not require
 
 test("deploy stopped before a step is cancelled, with updates only for earlier steps [S0.50, S2.50]", async () => {
   for (const step of [1, 2, 3, 4]) {
-    const live = startConversation([deployApp], [call("deploy", { env: "production" })]);
+    const live = startConversation([deployApp], [call(deployApp, { env: "production" })]);
     await live.world.advance((step - 1) * 2_000 + 1_000);
     expect(live.updates()).toHaveLength(step);
     live.handle.cancel("stop");
@@ -111,7 +111,7 @@ test("the console shows a failed deployment and a progress line [S0.51, S2.51]",
 });
 
 test("the model reads the final text of deploy and none of the steps [S0.53, S2.53]", async () => {
-  const { wires } = await runConversation([deployApp], [call("deploy", { env: "production" })]);
+  const { wires } = await runConversation([deployApp], [call(deployApp, { env: "production" })]);
   expect(wires).toHaveLength(2);
   expect(wireText(wires[1])).toContain("Successfully deployed to production");
   for (const text of texts) expect(wireText(wires[1])).not.toContain(text);

@@ -38,13 +38,13 @@ afterEach(async () => {
 
 test("download reports the number of downloaded bytes [S4.18]", async () => {
   const url = `${address}/small`;
-  const { results } = await runConversation([download], [call("download", { url })]);
+  const { results } = await runConversation([download], [call(download, { url })]);
   expect(getResultText(results()[0])).toBe(`Downloaded 12 bytes from ${url}`);
   expect(results()[0]?.details).toEqual({ size: 12 });
 });
 
 test("a cancelled download closes the socket of its request [S4.18]", async () => {
-  const live = startConversation([download], [call("download", { url: `${address}/slow` })]);
+  const live = startConversation([download], [call(download, { url: `${address}/slow` })]);
   await once(server, "request");
   live.handle.cancel("enough");
   expect(await live.end()).toBe("cancelled");
@@ -53,7 +53,7 @@ test("a cancelled download closes the socket of its request [S4.18]", async () =
 });
 
 test("a download with an aborted signal sends no request [S4.18]", async () => {
-  const live = startConversation([download], [call("download", { url: `${address}/small` })]);
+  const live = startConversation([download], [call(download, { url: `${address}/small` })]);
   live.handle.cancel("at once");
   expect(await live.end()).toBe("cancelled");
   expect(requests).toBe(0);
@@ -62,7 +62,7 @@ test("a download with an aborted signal sends no request [S4.18]", async () => {
 test("a thousand downloads leave no listener on the signal of their run [S4.18]", async () => {
   const { signal } = new AbortController();
   const calls = Array.from({ length: 1_000 }, (_, index) =>
-    call("download", { url: `${address}/small` }, { id: `c${index}` }),
+    call(download, { url: `${address}/small` }, { id: `c${index}` }),
   );
   const live = startConversationWith([calls], (model, world) =>
     createAgent({ name: "downloader", model, tools: [download], maxToolConcurrency: 20 }).run({
@@ -79,7 +79,7 @@ test("a thousand downloads leave no listener on the signal of their run [S4.18]"
 
 test("fetch_pages emits an update for each page during the fetch [S3.15]", async () => {
   const urls = ["/small", "/large", "/other"].map((path) => `${address}${path}`);
-  const { updates, results } = await runConversation([fetchPages], [call("fetch_pages", { urls })]);
+  const { updates, results } = await runConversation([fetchPages], [call(fetchPages, { urls })]);
   expect(updates()).toEqual(
     urls.map((url, index) => ({ content: `[${index + 1}/3] fetching ${url}…`, details: { done: index } })),
   );

@@ -16,7 +16,7 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true }));
 
 const search = (pattern: string) =>
-  startConversationWith([call("search_files", { pattern })], (model, world) =>
+  startConversationWith([call(searchFiles, { pattern })], (model, world) =>
     createAgent({ name: "finder", model, tools: [searchFiles], context: SearchContext }).run({
       input: "Find them.",
       context: { folder },

@@ -7,7 +7,7 @@ import { getResultText, runConversation, startConversation } from "./support/tal
 test("process_items emits an update before each item [S4.35]", async () => {
   const { updates, results } = await runConversation(
     [processItems],
-    [call("process_items", { items: ["a", "bb", "ccc"] })],
+    [call(processItems, { items: ["a", "bb", "ccc"] })],
   );
   expect(updates()).toEqual(
     [1, 2, 3].map((n) => ({ content: `Processing ${n}/3...`, details: { progress: n, total: 3 } })),
@@ -16,7 +16,7 @@ test("process_items emits an update before each item [S4.35]", async () => {
 });
 
 test("process_items stopped during an item returns its own text and processes no later item [S4.35]", async () => {
-  const live = startConversation([processItems], [call("process_items", { items: ["a", "bb", "ccc"] })]);
+  const live = startConversation([processItems], [call(processItems, { items: ["a", "bb", "ccc"] })]);
   await live.world.advance(2);
   live.handle.cancel("enough");
   expect(await live.end()).toBe("cancelled");
@@ -41,7 +41,7 @@ test("save_record reports a missing required field and a failed operation, and r
 });
 
 test("analyse emits progress before and after its work, between call start and end, and runs without a listener [S0.64, S2.70]", async () => {
-  const { events } = await runConversation([analyse], [call("analyse", {})]);
+  const { events } = await runConversation([analyse], [call(analyse, {})]);
   const observed = events.flatMap((event) =>
     event.type === "tool.progress" ? [event.text] : event.type.startsWith("tool.") ? [event.type] : [],
   );

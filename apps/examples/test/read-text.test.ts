@@ -16,7 +16,7 @@ test("read_text returns the unchanged file text as its only block, without detai
   const path = join(folder, "note.txt");
   const text = "Line one\r\n\tline two: é 🙂\n\n";
   writeFileSync(path, text);
-  const { results } = await runConversation([readText], [call("read_text", { path })]);
+  const { results } = await runConversation([readText], [call(readText, { path })]);
   expect(results()[0]?.content).toEqual([{ type: "text", text }]);
   expect(results()[0]).not.toHaveProperty("details");
 });
@@ -30,7 +30,7 @@ test("read_text without a path has invalid arguments, and the error names the mi
 
 test("a disk error of read_text is a failure with the path and the cause [S0.25, S2.25, S0.65, S2.71]", async () => {
   const path = join(folder, "missing.txt");
-  const { results } = await runConversation([readText], [call("read_text", { path })]);
+  const { results } = await runConversation([readText], [call(readText, { path })]);
   expect(results()[0]?.error?.kind).toBe("failed");
   expect(getResultText(results()[0])).toMatch(/^Cannot read .*missing\.txt: ENOENT/);
   expect(getResultText(results()[0])?.startsWith(`Cannot read ${path}: `)).toBe(true);

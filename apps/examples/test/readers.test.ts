@@ -23,10 +23,10 @@ test("the event reader prints started, partial text, progress and the end of a c
   const { events } = await runConversation(
     [analyse, calculator, processRows, shows],
     [
-      [call("process_rows", { total: 101 })],
-      [call("analyse", {})],
-      [call("calculator", { expression: "1+" })],
-      [call("show", {})],
+      [call(processRows, { total: 101 })],
+      [call(analyse, {})],
+      [call(calculator, { expression: "1+" })],
+      [call(shows, {})],
     ],
   );
   let printed = "";
@@ -56,7 +56,7 @@ test("every dialect starts and ends each call once, also a refused one, and the 
     [calculator],
     [
       [
-        call("calculator", { expression: "1+2" }, { id: "good" }),
+        call(calculator, { expression: "1+2" }, { id: "good" }),
         call("unknown_tool", {}, { id: "unknown" }),
         call("calculator", { expression: 7 }, { id: "invalid" }),
       ],
@@ -89,7 +89,7 @@ test("a denied call has a separate end event in a dialect that supports denials 
   const no = defineMiddleware({ name: "no", beforeTool: () => decide.deny("not today") });
   const { createAgent } = await import("statewright");
   const { startConversationWith } = await import("./support/talk.ts");
-  const live = startConversationWith([call("calculator", { expression: "1+2" })], (model, world) =>
+  const live = startConversationWith([call(calculator, { expression: "1+2" })], (model, world) =>
     createAgent({ name: "denier", model, tools: [calculator], middleware: [no] }).run({ input: "Go.", world }),
   );
   await live.end();
@@ -114,7 +114,7 @@ test("a failed run ends its agent in a dialect with the reason [D16]", async () 
 test("the pi reader prints arguments, partial results and results", async () => {
   const { events } = await runConversation(
     [calculator, processRows],
-    [[call("process_rows", { total: 1 })], [call("calculator", { expression: "x" })]],
+    [[call(processRows, { total: 1 })], [call(calculator, { expression: "x" })]],
   );
   let printed = "";
   const read = createPiReader((text) => {

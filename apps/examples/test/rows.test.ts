@@ -6,7 +6,7 @@ import { processRows } from "../src/rows.ts";
 import { getResultText, runConversation, startConversation, wireText } from "./support/talk.ts";
 
 test("process_rows emits an update at every hundredth row, and its final text counts all rows [S0.43, S2.43]", async () => {
-  const { results, updates, wires } = await runConversation([processRows], [call("process_rows", { total: 250 })]);
+  const { results, updates, wires } = await runConversation([processRows], [call(processRows, { total: 250 })]);
   expect(updates()).toEqual(
     [0, 100, 200].map((row) => ({ content: `Processed ${row}/250 rows`, details: { progress: row / 250 } })),
   );
@@ -15,7 +15,7 @@ test("process_rows emits an update at every hundredth row, and its final text co
 });
 
 test("process_rows stopped at a row is cancelled and processes no later row [S0.43, S2.43]", async () => {
-  const live = startConversation([processRows], [call("process_rows", { total: 1_000 })]);
+  const live = startConversation([processRows], [call(processRows, { total: 1_000 })]);
   await live.world.advance(250);
   live.handle.cancel("enough");
   expect(await live.end()).toBe("cancelled");

@@ -4,7 +4,7 @@ import { stats } from "../src/stats.ts";
 import { getResultText, getSchema, runConversation } from "./support/talk.ts";
 
 const ask = async (args: { numbers?: unknown; precision?: number }) => {
-  const live = await runConversation([stats], [call("stats", JSON.parse(JSON.stringify(args)))]);
+  const live = await runConversation([stats], [call(stats, JSON.parse(JSON.stringify(args)))]);
   const [result] = live.results();
   return { result, text: getResultText(result), live };
 };

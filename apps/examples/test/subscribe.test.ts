@@ -20,10 +20,10 @@ const count = defineTool({
 
 test("a subscriber receives start, update and end of each call, and nothing after it unsubscribes [S4.26, S4.27, S4.28]", async () => {
   const model = scriptedModel([
-    call("count_pages", { book: "Emma" }, { id: "c1" }),
-    call("count_pages", { book: "Ulysses" }, { id: "c2" }),
+    call(count, { book: "Emma" }, { id: "c1" }),
+    call(count, { book: "Ulysses" }, { id: "c2" }),
     say("30 pages."),
-    call("count_pages", { book: "Emma" }, { id: "c3" }),
+    call(count, { book: "Emma" }, { id: "c3" }),
     say("30 pages."),
   ]);
   const agent = createAgent({ name: "librarian", model, tools: [count] });

@@ -6,7 +6,7 @@ import { getResultText, getSchema, runConversation, wireText } from "./support/t
 test("the weather tool shows its one argument, returns one text, and reports a missing city without running [S0.28, S2.28]", async () => {
   const { wires, results, events } = await runConversation(
     [currentWeather],
-    [call("get_weather", {}), call("get_weather", { city: "Paris" })],
+    [call("get_weather", {}), call(currentWeather, { city: "Paris" })],
   );
   expect(currentWeather.spec.label).toBe("Weather");
   expect(wires[0]?.tools[0]?.description).toBe("Get current weather for a city.");
@@ -27,10 +27,10 @@ test("weather units are an enum for every provider, and text and details use the
   const { wires, results } = await runConversation(
     [weatherInUnits],
     [
-      call("weather_in_units", { location: "Oslo", units: "celsius" }),
-      call("weather_in_units", { location: "Oslo", units: "fahrenheit" }),
-      call("weather_in_units", { location: "Oslo" }),
-      call("weather_in_units", { location: "toString" }),
+      call(weatherInUnits, { location: "Oslo", units: "celsius" }),
+      call(weatherInUnits, { location: "Oslo", units: "fahrenheit" }),
+      call(weatherInUnits, { location: "Oslo" }),
+      call(weatherInUnits, { location: "toString" }),
     ],
   );
   expect(getSchema(wires[0])).toMatchObject({

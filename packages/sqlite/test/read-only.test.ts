@@ -248,32 +248,6 @@ describe.each(driverNames)("a store that only reads, on %s", (driver) => {
     },
   );
 
-  test.runIf(canChangeUser)("names the file that the user may not read [ND6]", async () => {
-    const child = await startChild(file);
-    const { epoch } = await child.claim("t");
-    await child.ask({ do: "step", thread: "t", epoch, id: 1 });
-    await child.kill();
-    makeOld();
-    for (const [path, mode] of [
-      [file, 0o600],
-      [`${file}-wal`, 0o600],
-      [`${file}-shm`, 0o600],
-      [home.path, 0o700],
-    ] as const) {
-      const before = statSync(path).mode;
-      chmodSync(path, mode);
-      const refused = path === home.path ? file : path;
-      expect(readInProcess({ user: otherUser, driver })).toEqual({
-        code: "store_failed",
-        message: expect.stringContaining(
-          `this process has no right to read "${refused}" (EACCES). Give this process read access`,
-        ),
-      });
-      chmodSync(path, before);
-    }
-    expect(readInProcess({ user: otherUser, driver })).toEqual({ items: ["1"] });
-  });
-
   test("that shows a running run of a dead process shows it as crashed, without a write [ND6]", async () => {
     const child = await startChild(file);
     const { epoch } = await child.claim("t");
@@ -357,6 +331,35 @@ describe("a read-only folder", () => {
   );
 });
 
+test.runIf(canChangeUser)(
+  "a file that the user may not read is named, and so is its log, its index and its folder [ND6]",
+  async () => {
+    const child = await startChild(file);
+    const { epoch } = await child.claim("t");
+    await child.ask({ do: "step", thread: "t", epoch, id: 1 });
+    await child.kill();
+    makeOld();
+    for (const [path, mode] of [
+      [file, 0o600],
+      [`${file}-wal`, 0o600],
+      [`${file}-shm`, 0o600],
+      [home.path, 0o700],
+    ] as const) {
+      const before = statSync(path).mode;
+      chmodSync(path, mode);
+      const refused = path === home.path ? file : path;
+      expect(readInProcess({ user: otherUser })).toEqual({
+        code: "store_failed",
+        message: expect.stringContaining(
+          `this process has no right to read "${refused}" (EACCES). Give this process read access`,
+        ),
+      });
+      chmodSync(path, before);
+    }
+    expect(readInProcess({ user: otherUser })).toEqual({ items: ["1"] });
+  },
+);
+
 describe("a path without a file", () => {
   test("a path without a file is refused with the names of near files, and no file is made [ND6, FX20]", () => {
     for (const name of ["agents.db", "agent.sqlite", "payments.db", "agnet.db-wal"])
@@ -375,10 +378,14 @@ describe("a path without a file", () => {
     expect(readdirSync(home.path)).not.toContain("agnet.db");
   });
 
-  test("the near files of a path are those of another extension, else the databases of the folder [ND6, FX20]", () => {
-    for (const name of ["payments.db", "notes.txt", "agent.db"]) writeFileSync(join(home.path, name), "");
+  test("the near files of a path have another extension or folder, else are the databases of the folder [ND6, FX20]", () => {
+    mkdirSync(join(home.path, "data"));
+    for (const name of ["payments.db", "notes.txt", "agent.db", "data/orders.db"])
+      writeFileSync(join(home.path, name), "");
     for (const [name, near] of [
       ["payments.sqlite", ["payments.db"]],
+      ["orders.db", ["data/orders.db"]],
+      ["dta/orders.db", ["data/orders.db"]],
       ["conversations.sqlite3", ["agent.db", "payments.db"]],
     ] as const)
       expect(() => open({ readOnly: true }, join(home.path, name))).toThrow(

@@ -17,7 +17,7 @@ import {
   type Usage,
   type World,
 } from "@statewright/core";
-import { systemWorld } from "@statewright/core/adapter";
+import { invalidOption, systemWorld } from "@statewright/core/adapter";
 import { checkTranscript } from "./transcript.ts";
 
 /** Text part of a scripted reply. */
@@ -118,7 +118,7 @@ export type CallArgs<Tool extends CalledTool, Args extends JsonObject> = Tool ex
 
 /**
  * Creates a tool call, for a script and for the matcher `toHaveCalledTools`. For a tool, wrong arguments do not compile;
- * use the name of the tool to script an invalid call. Without an id, the calls of a conversation are numbered
+ * a name is for tools that the test cannot import. Without an id, the calls of a conversation are numbered
  * (`call_1`, `call_2`). `usage` is the token usage of the whole reply: of several parts with a usage, the last one
  * counts.
  *
@@ -186,13 +186,14 @@ export interface ScriptedModelOptions {
  * Creates a model with the replies of `script`, one for each request in order, also for equal requests. A model created
  * after a crash continues behind the replies in the transcript of its first request, also in a conversation with several
  * assistants, such as a team. For several conversations in several processes, pass a function, whose reply depends on
- * the request only. Rejects with `invalid_transcript`, and with `model_failed` after the last entry of the script.
+ * the request only. Throws `invalid_option` for an entry that is no reply. Requests reject with `invalid_transcript`, and with `model_failed` after the last entry of the script.
  */
 export function scriptedModel<Entry extends ScriptedEntry>(
   script: Script<Entry>,
   options: ScriptedModelOptions = {},
 ): ScriptedModel<ScriptCalls<Entry>> {
   const { id = "scripted", pace, key } = options;
+  checkScript(script);
   const requests: ModelRequest[] = [];
   const getReply = isDecision(script) ? script : createScriptReader(id, script, key);
   return {
@@ -202,7 +203,7 @@ export function scriptedModel<Entry extends ScriptedEntry>(
       requests.push(structuredClone(request));
       checkTranscript(request.messages);
       callOptions.signal.throwIfAborted();
-      const reply = getReply(request);
+      const reply = checkReply("the reply of a function", getReply(request));
       const writer = createDeltaWriter(callOptions, pace);
       if (isFailure(reply)) {
         await streamParts(reply.after, [], writer);
@@ -285,11 +286,39 @@ interface TranscriptAnswer {
 }
 
 function isFailure(entry: ScriptedEntry | undefined): entry is ScriptedFailure {
-  return typeof entry === "object" && "kind" in entry && (entry.kind === "failure" || entry.kind === "stall");
+  return (
+    typeof entry === "object" &&
+    entry !== null &&
+    "kind" in entry &&
+    (entry.kind === "failure" || entry.kind === "stall")
+  );
 }
 
 function resolveReply(entry: ScriptedEntry, request: ModelRequest): ScriptedReply {
   return typeof entry === "function" ? entry(request) : entry;
+}
+
+/** Throws `invalid_option` for an entry that is neither a function nor a reply. */
+function checkScript(script: Script): void {
+  if (isDecision(script)) return;
+  if (!Array.isArray(script)) throw createReplyError("script", script, "a list of replies, or a function");
+  for (const [index, entry] of script.entries()) if (typeof entry !== "function") checkReply(`script[${index}]`, entry);
+}
+
+const partKinds: ReadonlySet<unknown> = new Set(["text", "thought", "call"]);
+
+function checkReply(place: string, reply: ScriptedReply): ScriptedReply {
+  if (isFailure(reply) || toList(reply).every(isPart)) return reply;
+  throw createReplyError(place, reply, "made with say, think, call, failWith or stall, or a list of parts");
+}
+
+function isPart(part: unknown): boolean {
+  return typeof part === "object" && part !== null && "kind" in part && partKinds.has(part.kind);
+}
+
+function createReplyError(option: string, got: unknown, expected: string): StatewrightError {
+  const fix = "Use say(text) for a text, call(tool, args) for a tool call, and a list for several parts";
+  return invalidOption({ where: "scriptedModel", option, expected, got, fix });
 }
 
 function isAnswer(reply: ScriptedReply, message: AssistantMessage): boolean {

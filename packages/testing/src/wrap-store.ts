@@ -32,7 +32,7 @@ export function wrapStore(inner: Store, overrides: Partial<Store>): Store {
     countThreads: (filter) => inner.countThreads(filter),
     branches: (thread) => inner.branches(thread),
     runs: (filter) => inner.runs(filter),
-    run: (id) => inner.run(id),
+    run: (id, of) => inner.run(id, of),
     countRuns: (filter) => inner.countRuns(filter),
     checkpoint: (thread, id) => inner.checkpoint(thread, id),
     writtenBy: (thread, checkpoint) => inner.writtenBy(thread, checkpoint),

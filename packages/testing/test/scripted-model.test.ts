@@ -160,6 +160,23 @@ describe("scriptedModel", () => {
     },
   );
 
+  test.each<readonly [what: string, script: unknown, place: string]>([
+    ["an object of another shape", [say("one"), { name: "look", args: {} }], "`script[1]`"],
+    ["a text", ["one"], "`script[0]`"],
+    ["a list with a text", [[say("one"), "two"]], "`script[0]`"],
+    ["null", [null], "`script[0]`"],
+    ["no list", "one", "`script`"],
+  ])("a script with %s is refused when the model is created [FX34]", (_what, script, place) => {
+    expect(() => scriptedModel(script as never)).toThrow(`invalid_option: scriptedModel: ${place} must be `);
+  });
+
+  test("a function that replies with a text is refused with what to write", async () => {
+    const model = scriptedModel((() => "one") as never);
+    await expect(model.respond(request(user("hi")), quiet)).rejects.toThrow(
+      /scriptedModel: `the reply of a function` must be made with say.+Use say\(text\)/,
+    );
+  });
+
   test("a scripted call sets the usage of its reply [FX42]", async () => {
     const model = scriptedModel([call("look", {}, { usage: { inputTokens: 7, outputTokens: 2 } })]);
     expect(await model.respond(request(user("hi")), quiet)).toMatchObject({

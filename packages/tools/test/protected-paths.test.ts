@@ -52,6 +52,9 @@ test.each([
   ".github/workflows/ci.yml",
   ".vscode/tasks.json",
   ".npmrc",
+  ".circleci/config.yml",
+  "crates/a/.cargo/config.toml",
+  ".codex/config.toml",
   ".envrc",
 ])("a write to %s asks a person, and runs only after the approval [FX68]", async (path) => {
   const { answer, result } = startWrite(path);

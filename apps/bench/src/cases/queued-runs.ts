@@ -53,6 +53,7 @@ function createContender(processes: number, settings: EngineSettings): Contender
     name: `statewright, ${processes} ${processes === 1 ? "process" : "processes"}`,
     role: "ours",
     ownProcesses: true,
+    processes,
     open: () => openProcesses(processes, settings),
   };
 }

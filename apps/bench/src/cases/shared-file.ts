@@ -15,7 +15,7 @@ export function createSharedFileCase(): Case {
     unit: "run",
     budget: { cpuUs: 500, text: "8 processes at least 0.9 of the runs a second of 1" },
     disk: true,
-    size: 800,
+    size: 2_000,
     steady: true,
     contenders: [
       ...[1, 2, 4, 8].map((processes) => createContender("ours", processes)),
@@ -30,6 +30,7 @@ function createContender(role: Role, processes: number): Contender {
     name: role === "ours" ? `statewright, ${count}` : `two raw transactions, ${count}`,
     role,
     ownProcesses: true,
+    processes,
     open: () => openProcesses(role === "ours" ? "engine" : "raw", processes),
   };
 }

@@ -84,7 +84,7 @@ function writeReport(store: string, key: string, text: string): string {
   return path;
 }
 
-/** Describes how to talk to the server: ten lines with fetch, and ten with the LangGraph SDK. */
+/** Describes how to talk to the server: ten lines with fetch, ten with the LangGraph SDK, and how to approve a call. */
 export function describeServedDemo({ url }: Pick<ServedDemo, "url">, store: string): string {
   const connection = getConnectionPath(store);
   return `Serving the agent "audit" on ${url}
@@ -99,30 +99,43 @@ With fetch, in another terminal, as talk.mjs:
   import { readFileSync } from "node:fs";
   const { port, token } = JSON.parse(readFileSync(${JSON.stringify(connection)}, "utf8"));
   const headers = { authorization: \`Bearer \${token}\`, "content-type": "application/json", accept: "text/event-stream" };
-  const input = { messages: [{ role: "user", content: "What is in this tree?" }] };
+  const input = { messages: [{ role: "user", content: process.argv[2] ?? "What is in this tree?" }] };
   const response = await fetch(\`http://127.0.0.1:\${port}/api/threads/first/runs\`, {
     method: "POST",
     headers,
-    body: JSON.stringify({ graph: "audit", input }),
+    body: JSON.stringify({ graph: "audit", input, onBusy: "cancel" }),
   });
   for await (const text of response.body.pipeThrough(new TextDecoderStream())) process.stdout.write(text);
 
-With the LangGraph SDK (npm install @langchain/langgraph-sdk):
+After node talk.mjs "Write a report" a call waits. Approve it, as approve.mjs:
+
+  import { readFileSync } from "node:fs";
+  const { port, token } = JSON.parse(readFileSync(${JSON.stringify(connection)}, "utf8"));
+  const url = \`http://127.0.0.1:\${port}/api/threads/first\`;
+  const headers = { authorization: \`Bearer \${token}\`, "content-type": "application/json", prefer: "wait=30" };
+  const { interrupts } = await (await fetch(\`\${url}/state\`, { headers })).json();
+  const answers = Object.fromEntries(interrupts.map(({ id }) => [id, { approved: true }]));
+  const response = await fetch(\`\${url}/answers\`, { method: "POST", headers, body: JSON.stringify({ answers }) });
+  console.log((await response.json()).state.values.messages.at(-1).content);
+
+With the LangGraph SDK (npm install @langchain/langgraph-sdk), as sdk.mjs:
 
   import { readFileSync } from "node:fs";
   import { Client } from "@langchain/langgraph-sdk";
   const { port, token } = JSON.parse(readFileSync(${JSON.stringify(connection)}, "utf8"));
   const client = new Client({ apiUrl: \`http://127.0.0.1:\${port}/langgraph\`, apiKey: token });
   const { thread_id } = await client.threads.create();
-  const input = { messages: [{ role: "user", content: "What is in this tree?" }] };
+  const input = { messages: [{ role: "user", content: process.argv[2] ?? "What is in this tree?" }] };
   let last;
   for await (const { event, data } of client.runs.stream(thread_id, "audit", { input, streamMode: "messages-tuple" })) {
     if (event === "messages") process.stdout.write((data[0].id === last ? "" : "\\n\\n") + data[0].content);
     if (event === "messages") last = data[0].id; // a new id begins a new message
   }
 
-Ask to "Write a report" to see a call that waits for approval. Kill the server in the middle of an answer and start
-it again: the LangGraph client continues by itself; with fetch, read ${url}/api/threads/first/events?end=idle
+It approves a waiting call with { command: { resume: { decisions: [{ type: "approve" }] } } } in place of { input }.
+
+Kill the server in the middle of an answer and start it again: the LangGraph client continues by itself, and ends with
+the whole answer. The connection of fetch breaks: read ${url}/api/threads/first/state
 
 Ctrl-C stops the server. Start it again with the same store, and its threads, port and token are there.`;
 }

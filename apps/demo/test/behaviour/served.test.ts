@@ -1,7 +1,10 @@
 /** `npm run demo -- --serve`: the agent over HTTP, the file with its port and token, and its options. */
+import { execFile } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import process from "node:process";
+import { promisify } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
 import * as z from "zod";
 import { readOptions } from "../../src/options.ts";
@@ -67,6 +70,21 @@ test("the served demo prints ten lines for fetch and ten for the LangGraph SDK, 
   expect(text).toContain("new Client({ apiUrl:");
   for (const program of text.split("\n\n").filter((part) => part.includes("readFileSync(")))
     expect(program.split("\n").length).toBeLessThanOrEqual(11);
+});
+
+test("the printed programs with fetch ask the served demo for a report and approve its call", async () => {
+  const { folder, ...tree } = createTree();
+  const served = await startServed(tree, "127.0.0.1");
+  const parts = describeServedDemo(served, tree.store).split("\n\n");
+  const start = async (name: string, ...args: readonly string[]) => {
+    const program = parts[parts.findIndex((part) => part.endsWith(`as ${name}:`)) + 1] ?? "";
+    writeFileSync(join(folder, name), program);
+    return (await promisify(execFile)(process.execPath, [join(folder, name), ...args])).stdout;
+  };
+  expect(await start("talk.mjs", "Write a report")).toContain("event: run.waiting");
+  expect(await start("approve.mjs")).toContain("The report is in ");
+  expect(await start("talk.mjs")).toContain("event: run.completed");
+  await served.close();
 });
 
 test("options of the served demo and of the acts of the demo are not mixed", () => {

@@ -2,10 +2,10 @@ import { checkGraph } from "@statewright/core";
 import { call, say, scriptedModel } from "@statewright/testing";
 import { testRun } from "@statewright/testing/vitest";
 import { expect, test } from "vitest";
-import { shop } from "./shop.ts"; // an agent that asks a person before it refunds
+import { refund, shop } from "./shop.ts"; // a tool, and an agent that asks a person before it refunds
 
 test("the refund agent asks before it pays and survives a crash", async () => {
-  const model = scriptedModel([call("refund", { orderId: "7", cents: 900 }), say("Done")]);
+  const model = scriptedModel([call(refund, { orderId: "7", cents: 900 }), say("Done")]);
   const t = await testRun(shop, { input: "refund order 7", context: { customerId: "c1" }, model });
   await t.until("tools.interrupted");
   await t.crash();

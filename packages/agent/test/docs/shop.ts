@@ -5,7 +5,7 @@ import * as z from "zod";
 
 const Shop = defineContext({ customerId: z.string() });
 
-const refund = defineTool({
+export const refund = defineTool({
   name: "refund",
   description: "Return money for one order.",
   input: z.object({ orderId: z.string(), cents: z.int().positive() }),

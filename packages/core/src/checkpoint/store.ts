@@ -618,9 +618,10 @@ export interface Store {
   /** Runs, newest start or queueing first, independent of the clock. */
   runs(filter?: RunFilter): Promise<readonly ListedRunRow[]>;
   /**
-   * Run by its id, over all threads. When copies of a thread repeat the id, the run that this store has known longest.
+   * Run by its id, over all threads, or over those of a tenant and an owner. When copies of a thread repeat the id, the
+   * run of these that the store has known longest.
    */
-  run(id: string): Promise<RunRow | undefined>;
+  run(id: string, of?: Pick<RunFilter, "tenant" | "owner">): Promise<RunRow | undefined>;
   /** Number of threads by the status of their newest run. */
   countThreads(filter?: ThreadCountFilter): Promise<ThreadCounts>;
   /** Number of runs by status. */

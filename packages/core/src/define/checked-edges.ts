@@ -18,6 +18,7 @@ type AnyEdge<State, Nodes, Context> =
   | ValidEdge<State, Nodes, EdgeTargets<Nodes>["plain"], Context>
   | CommandTargets<EdgeTargets<Nodes>["all"]>
   | ([InputNodeNames<Nodes>] extends [never] ? FanOut<State, string, unknown, string, Context> : never)
+  | ((state: State, context: Context) => unknown)
   | AnyName
   | object;
 
@@ -139,7 +140,9 @@ type ExpectedPlainEdge<State, Nodes, Edge, Plain extends string, Context> = Edge
           : ExpectedFanOut<Nodes, Target, Exclude<Otherwise, Plain>>
         : Edge extends { readonly kind: "commandTargets" }
           ? "the node returns no command: use the name of the next node, or route"
-          : Plain;
+          : Edge extends (...args: never) => unknown
+            ? "use route(targets, choose) for a function that chooses the next node"
+            : Plain;
 
 type NoTarget<Nodes, Name> = Name extends keyof Nodes ? TakesInput<Name> : NoNode<Name>;
 

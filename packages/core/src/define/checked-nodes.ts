@@ -52,7 +52,7 @@ type AnyInputNode<Types extends GraphTypes> = InputNode<
 >;
 
 /**
- * Any node of a graph with these types, for inference: `object` accepts every node, and the other members give a node
+ * Any node of a graph with these types, for inference: `NonNullable<unknown>` accepts every value, and the other members give a node
  * its contextual types. Editors do not offer the properties of a member with a call signature: the properties of input
  * nodes and tool nodes are no options of a node's policy.
  */
@@ -61,7 +61,7 @@ export type AnyNode<Types extends GraphTypes> =
   | Policy<Types>
   | (AnyInputNode<Types> & Body<Types>)
   | (ToolNode<Types["state"], Types["context"]> & Body<Types>)
-  | object;
+  | NonNullable<unknown>;
 
 declare const loose: unique symbol;
 
@@ -136,7 +136,7 @@ type ExpectedNode<Types extends GraphTypes, Nodes, Node> = Node extends { readon
     ? Node extends AnyBody<Types>
       ? "inner" extends keyof Node
         ? ExpectedCall<Node, ReturnProblem<Types, Nodes, Node>, "the output of the subgraph: ">
-        : ExpectedBody<Types, Nodes, Returned>
+        : ExpectedBody<Types, Nodes, Returned>["body"]
       : ExpectedNeeds<Types, Node>
     : Node extends { readonly run: infer Run }
       ? Node extends { readonly kind: "input" }
@@ -255,11 +255,14 @@ type GotoTargets<Nodes> = Exclude<keyof Nodes & string, InputNodeNames<Nodes>> |
 type AnyName = string & NonNullable<unknown>;
 type OfferedTarget<Target extends string, Names extends string> = string extends Target ? Names | AnyName : Target;
 
-type ExpectedBody<Types extends GraphTypes, Nodes, Returned, Listed = unknown> = NodeReturning<
-  Returned extends PromiseLike<infer Value>
-    ? Promise<ExpectedValue<Types, Nodes, Value, Listed>>
-    : ExpectedValue<Types, Nodes, Returned, Listed>
->;
+/** Body with the expected return value. A property, so that compiler messages show the value. */
+interface ExpectedBody<Types extends GraphTypes, Nodes, Returned, Listed = unknown> {
+  readonly body: NodeReturning<
+    Returned extends PromiseLike<infer Value>
+      ? Promise<ExpectedValue<Types, Nodes, Value, Listed>>
+      : ExpectedValue<Types, Nodes, Returned, Listed>
+  >;
+}
 
 /** Function of a node that returns a valid value. */
 interface NodeReturning<Returned> {
@@ -384,9 +387,9 @@ type ExpectedPolicy<Types extends GraphTypes, Nodes, Node> = {
     ? Node[Option] extends (...args: never) => infer Returned
       ? Option extends "run"
         ? Node[Option] extends AnyBody<Types>
-          ? ExpectedBody<Types, Nodes, Returned, ListedChannels<Node>>
+          ? ExpectedBody<Types, Nodes, Returned, ListedChannels<Node>>["body"]
           : ExpectedNeeds<Types, Node[Option]>
-        : ExpectedBody<Types, Nodes, Returned, ListedChannels<Node>>
+        : ExpectedBody<Types, Nodes, Returned, ListedChannels<Node>>["body"]
       : NonNullable<Policy<Types>[Option]>
     : Option extends "cache" | "retry"
       ? ExpectedOptions<NonNullable<Policy<Types>[Option]>, Node[Option], Option>
@@ -394,8 +397,10 @@ type ExpectedPolicy<Types extends GraphTypes, Nodes, Node> = {
         ? Policy<Types>[Option]
         : NoOption<Option>;
 };
-type ExpectedOptions<Known, Given, Option extends string> = [keyof Given] extends [keyof Known]
-  ? Known
-  : {
-      readonly [Name in keyof Given]: Name extends keyof Known ? Known[Name] : NoOption<`${Option}.${Name & string}`>;
-    };
+type ExpectedOptions<Known, Given, Option extends string> = Given extends object
+  ? [keyof Given] extends [keyof Known]
+    ? Known
+    : {
+        readonly [Name in keyof Given]: Name extends keyof Known ? Known[Name] : NoOption<`${Option}.${Name & string}`>;
+      }
+  : Known;

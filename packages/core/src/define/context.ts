@@ -23,14 +23,23 @@ type WithOptional<Parts> = Flat<
   }
 >["object"];
 
-/** Context as read by tools, nodes and middleware. */
-export type ContextOf<Shape extends ContextShape> = WithOptional<{
+type ReadContext<Shape extends ContextShape> = WithOptional<{
   [Name in keyof Shape]: DeepReadonly<SchemaOutput<Shape[Name]>>;
 }>;
 
+/** Context as read by tools, nodes and middleware: `ContextOf<typeof Desk>` for `Desk = defineContext({ … })`. */
+export type ContextOf<Declared extends Pick<ContextDefinition, "schema" | "types"> | ContextShape> = Declared extends {
+  readonly schema: Schema;
+  readonly types?: { readonly context: infer Context; readonly given: unknown };
+}
+  ? Context
+  : Declared extends ContextShape
+    ? ReadContext<Declared>
+    : never;
+
 /** Context as passed to a run: values without a default are required. */
 export type GivenContext<Shape extends ContextShape> = WithOptional<{
-  [Name in keyof Shape]: SchemaInput<Shape[Name]>;
+  [Name in keyof Shape]: DeepReadonly<SchemaInput<Shape[Name]>>;
 }>;
 
 /** Declared context. `from` creates a hidden tool argument from a part of the context. */
@@ -47,13 +56,13 @@ export interface ContextDefinition<Context = unknown, Given = unknown> {
  */
 export function defineContext<const Shape extends ContextShape>(
   shape: Shape,
-): ContextDefinition<ContextOf<Shape>, GivenContext<Shape>> {
+): ContextDefinition<ReadContext<Shape>, GivenContext<Shape>> {
   checkShape(shape);
   return Object.freeze({
     schema: createObjectSchema(shape),
-    from: <Value>(select: (context: ContextOf<Shape>) => Value): Injection<Value, ContextOf<Shape>> => ({
+    from: <Value>(select: (context: ReadContext<Shape>) => Value): Injection<Value, ReadContext<Shape>> => ({
       kind: "context",
-      resolve: (source) => select(source.context as ContextOf<Shape>),
+      resolve: (source) => select(source.context as ReadContext<Shape>),
     }),
   });
 }

@@ -7,8 +7,9 @@ export interface CurrentWork {
   readonly countBounded: () => number;
   readonly hasThread: (thread: string) => boolean;
   add(work: PendingWork): void;
-  /** Marks a work as started. */
-  start(work: PendingWork): void;
+  /** Marks a work as started; returns false for a work that was removed before. */
+  start(work: PendingWork): boolean;
+  listUnstarted(): readonly PendingWork[];
   delete(work: PendingWork): void;
   /** Removes all work; returns the work that was not started. */
   clear(): readonly PendingWork[];
@@ -31,9 +32,11 @@ export function createCurrentWork(): CurrentWork {
       threads.set(work.thread, (threads.get(work.thread) ?? 0) + 1);
       if (work.isBounded) bounded += 1;
     },
-    start: (work) => void unstarted.delete(work),
+    start: (work) => unstarted.delete(work),
+    listUnstarted: () => [...unstarted],
     delete: (work) => {
       if (!works.delete(work)) return;
+      unstarted.delete(work);
       const remaining = (threads.get(work.thread) ?? 1) - 1;
       if (remaining > 0) threads.set(work.thread, remaining);
       else threads.delete(work.thread);

@@ -73,7 +73,12 @@ export function createEngineWork(parts: EngineWorkParts): EngineWork {
     },
   });
   const track = (handle: RunHandle<unknown>): void => void activeRuns.track(handle);
-  const pool = createWorkPool({ world, concurrency, activeRuns, isServing, onDone: scanForMore });
+  const pool = createWorkPool({
+    ...{ world, concurrency, activeRuns, isServing, onDone: scanForMore },
+    onRelease: () => {
+      scanner.hasMore = true;
+    },
+  });
   const isClaimed = pool.hasThread;
   const requestRuns = claimRuns === undefined ? undefined : claimLater;
   const host = createHost(options, { canStart: isServing, onLaunch: track, requestRuns });
@@ -81,7 +86,7 @@ export function createEngineWork(parts: EngineWorkParts): EngineWork {
   const scanner =
     claimRuns === undefined
       ? createPendingWorkScanner(scannerParts)
-      : createClaimScanner({ ...scannerParts, claimRuns, countFreeSlots: pool.countFreeSlots });
+      : createClaimScanner({ ...scannerParts, claimRuns, countClaimable: pool.countClaimable });
 
   async function scanStore(extent: ScanExtent): Promise<void> {
     if (extent === "all") {

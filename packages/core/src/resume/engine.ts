@@ -6,6 +6,7 @@
 import { StatewrightError } from "../base/errors.ts";
 import { invalidOption } from "../base/invalid-option.ts";
 import { checkCount, checkFunction, listOptionNames } from "../base/options.ts";
+import type { Log } from "../base/world.ts";
 import type { Graph } from "../compile/graph.ts";
 import type { GraphDefinition, GraphTypes } from "../define/graph.ts";
 import { copyModelsOption } from "../model/model-source.ts";
@@ -41,6 +42,11 @@ export interface EngineOptions extends ServingOptions {
    * `notify` delivers it at least once. A function, or its options. Default: none.
    */
   readonly notify?: Notify | NotifyOptions;
+  /**
+   * Receives the log of the engine and of its runs, such as `console.error`: runs that cannot start, failed runs, late
+   * results, warnings. Default: the log of `world`, which is silent without one.
+   */
+  readonly log?: Log;
 }
 
 type EngineProvided = "store" | "secrets" | "relay" | "world" | "codec";
@@ -73,6 +79,7 @@ const names = [
     pollMs: true,
     onRun: true,
     notify: true,
+    log: true,
   }),
 ];
 
@@ -121,8 +128,10 @@ export function guardSchedules(engine: Engine, guard: ScheduleGuard): () => void
 }
 
 /** Creates an engine for the threads of a store; idle until `start`. Throws `invalid_option`, `missing_store`. */
-export function engine(options: EngineOptions): Engine {
-  checkServing("engine", options, names);
+export function engine(given: EngineOptions): Engine {
+  checkServing("engine", given, names);
+  checkFunction("engine", { log: given.log });
+  const options = addLog(given);
   const { store, concurrency = 64, pollMs = 1_000, onRun, notify } = options;
   checkCount("engine", { concurrency: concurrency === Number.POSITIVE_INFINITY ? undefined : concurrency, pollMs });
   checkFunction("engine", { onRun });
@@ -190,6 +199,13 @@ export function engine(options: EngineOptions): Engine {
   guardsOfEngines.set(created, guards);
   statesOfEngines.set(created, () => state);
   return created;
+}
+
+/** Returns the options with the log as a part of their world. */
+function addLog(options: EngineOptions): EngineOptions {
+  if (options.log === undefined) return options;
+  const { clock, random, schedule } = getWorld(options);
+  return { ...options, world: { clock, random, schedule, log: options.log } };
 }
 
 /** Adds the options of the engine to the options of a run. */

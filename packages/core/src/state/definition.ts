@@ -41,11 +41,23 @@ type OptionalNames<Shape extends StateShape> = {
   [Name in keyof Shape]: undefined extends PartInput<Shape[Name]> ? Name : never;
 }[keyof Shape];
 
-/** State as read by nodes: deeply read-only. */
-export type StateOf<Shape extends StateShape> = TypesOfShape<Shape>["state"];
+/** A declared state, or the parts of one. */
+type AnyDeclared = Pick<StateDefinition, "channels" | "types"> | StateShape;
+
+type TypesOf<Declared extends AnyDeclared> = Declared extends {
+  readonly channels: StateDefinition["channels"];
+  readonly types?: infer Types extends StateTypes;
+}
+  ? Types
+  : Declared extends StateShape
+    ? TypesOfShape<Declared>
+    : never;
+
+/** State as read by nodes, deeply read-only: `StateOf<typeof Article>` for `Article = defineState({ … })`. */
+export type StateOf<Declared extends AnyDeclared> = TypesOf<Declared>["state"];
 
 /** Update that a node may return: a subset of the channels; `undefined` means "not written". */
-export type UpdateOf<Shape extends StateShape> = TypesOfShape<Shape>["update"];
+export type UpdateOf<Declared extends AnyDeclared> = TypesOf<Declared>["update"];
 
 /**
  * Flattens an intersection to an object type, so that a value without any of its keys is refused. A property, so that
@@ -120,9 +132,11 @@ export function defineState<const Shape extends StateShape>(shape: Shape): Defin
   }
   return Object.freeze({
     channels: Object.freeze(channels) as DefinedState<Shape>["channels"],
-    from: <Value>(select: (state: StateOf<Shape>) => Value): Injection<Value, unknown, StateOf<Shape>> => ({
+    from: <Value>(
+      select: (state: TypesOfShape<Shape>["state"]) => Value,
+    ): Injection<Value, unknown, TypesOfShape<Shape>["state"]> => ({
       kind: "state",
-      resolve: (source) => select(source.state as StateOf<Shape>),
+      resolve: (source) => select(source.state as TypesOfShape<Shape>["state"]),
     }),
   });
 }

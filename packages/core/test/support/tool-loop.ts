@@ -33,7 +33,6 @@ import {
   type SecretSource,
   START,
   type StateOf,
-  type StateTypes,
   type Store,
   type Tool,
   type ToolCallBlock,
@@ -55,9 +54,7 @@ export const Desk = defineContext({
   customer: z.string().default("nobody"),
   client: z.custom<{ readonly key: string }>().optional(),
 });
-export type ChatState = typeof Chat extends { readonly types?: infer Types extends StateTypes }
-  ? Types["state"]
-  : StateOf<never>;
+export type ChatState = StateOf<typeof Chat>;
 export type DeskContext = { readonly customer: string; readonly client?: { readonly key: string } | undefined };
 export type DeskTool = Tool<ChatState, DeskContext>;
 

@@ -1,6 +1,7 @@
 import { expectTypeOf, test } from "vitest";
 import * as z from "zod";
 import {
+  type ContextOf,
   channel,
   commandTargets,
   defineContext,
@@ -16,7 +17,9 @@ import {
   inputNode,
   route,
   START,
+  type StateOf,
   toolNode,
+  type UpdateOf,
 } from "../../src/index.ts";
 
 const Finding = z.object({ file: z.string(), severe: z.boolean() });
@@ -27,6 +30,16 @@ const Review = defineState({
   files: z.array(z.string()).default([]),
   findings: channel.list(Finding),
   verdict: z.enum(["ship", "fix"]).nullable().default(null),
+});
+
+test("the types of a state and of a context are named by their definitions", () => {
+  type State = StateOf<typeof Review>;
+  expectTypeOf<State["findings"]>().toEqualTypeOf<readonly { readonly file: string; readonly severe: boolean }[]>();
+  expectTypeOf<State["verdict"]>().toEqualTypeOf<"ship" | "fix" | null>();
+  expectTypeOf<StateOf<(typeof Review)["channels"]>>().toEqualTypeOf<State>();
+  expectTypeOf<{ verdict: "ship" }>().toExtend<UpdateOf<typeof Review>>();
+  const Desk = defineContext({ user: z.string(), loops: z.int().default(3) });
+  expectTypeOf<ContextOf<typeof Desk>>().toEqualTypeOf<{ readonly user: string; readonly loops: number }>();
 });
 
 function programThree() {

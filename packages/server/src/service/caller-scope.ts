@@ -127,7 +127,8 @@ export class CallerScope {
   /** Returns a run of this caller and its thread, after asking for the right to read it. Throws `unknown_run`. */
   async requireRun(run: string): Promise<{ readonly row: RunRow; readonly thread: string }> {
     checkWireId("run", run);
-    const row = await this.store.run(run);
+    // Copies of a thread repeat the ids of its runs, also for another tenant.
+    const row = await this.store.run(run, this.columns);
     if (row === undefined || !this.owns({ ...row, id: row.thread }) || !this.isExposed(row.graph))
       throw createUnknownRunError(run);
     const thread = this.toWireId(row.thread);

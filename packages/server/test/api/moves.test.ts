@@ -1,5 +1,6 @@
 /** Copies, exports and imports of threads, and differences of their checkpoints, over the native API. */
 import { defineGraph, defineState, END, memoryStore, START } from "@statewright/core";
+import { importThread } from "@statewright/core/inspect";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { createNativeServer, say } from "../support/native-server.ts";
@@ -34,6 +35,23 @@ describe.each(storeKinds)("with a %s store", (store) => {
     const twice = await target.upload(imports, exported.text, { as: "root", type: lines });
     expect(twice.body).toMatchObject({ status: 409, code: "thread_exists" });
   });
+});
+
+test("a run in an imported copy is found by its id by the tenant of the copy, beside the original of another tenant [V99]", async () => {
+  const { call, store } = await createNativeServer();
+  await call("/threads/t/runs", { body: { graph: "assistant", input: say("hello") }, headers: prefer });
+  const { text } = await call("/threads/t/export", { as: "root" });
+  await importThread(store, text, { as: "t.globex.copy", tenant: "globex", owner: "bob" });
+  const page = z.object({ data: z.array(z.object({ id: z.string() })) });
+  const [run] = page.parse((await call("/threads/copy/runs", { as: "bob" })).body).data;
+  const [copied, original, foreign] = [
+    await call(`/runs/${run?.id}`, { as: "bob" }),
+    await call(`/runs/${run?.id}`),
+    await call(`/runs/${run?.id}x`, { as: "bob" }),
+  ];
+  expect([copied.status, copied.body]).toMatchObject([200, { id: run?.id, thread: "copy" }]);
+  expect([original.status, original.body]).toMatchObject([200, { id: run?.id, thread: "t" }]);
+  expect(foreign.body).toMatchObject({ code: "unknown_run" });
 });
 
 test("an export and an import need the scope admin, and a changed, truncated, nested or foreign text is refused [V111]", async () => {

@@ -17,9 +17,7 @@ const account = defineTool({
   effect: "pure",
   run: (_input, { injected: { userId } }) => `account of ${userId}`,
 });
-const model = scriptedModel((request) =>
-  request.messages.at(-1)?.role === "tool" ? say("Done.") : call("get_account", {}),
-);
+const model = scriptedModel((request) => (request.messages.at(-1)?.role === "tool" ? say("Done.") : call(account, {})));
 const assistant = createAgent({ name: "assistant", model, context: User, tools: [account] });
 const store = sqliteStore("agent.db");
 

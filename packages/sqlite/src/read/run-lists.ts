@@ -150,8 +150,10 @@ function prepareStatements(db: Database) {
     ),
     runsOfOwner: prepareEffectiveRuns<RunParameters>(ofOwner + runFilter),
     runsOfTenantAndOwner: prepareEffectiveRuns<RunParameters>(ofOwner + " AND r.tenant = @tenant" + runFilter),
-    runById: prepareEffectiveRuns<{ id: string; dead: string }>(
-      selectFromRuns("runs_by_id") + " WHERE r.id = @id ORDER BY r.key LIMIT 1",
+    runById: prepareEffectiveRuns<{ id: string; tenant: string | null; owner: string | null; dead: string }>(
+      selectFromRuns("runs_by_id") +
+        " WHERE r.id = @id AND (@tenant IS NULL OR r.tenant = @tenant) AND (@owner IS NULL OR r.user = @owner)" +
+        " ORDER BY r.key LIMIT 1",
     ),
     claimableOfQueue: prepareEffectiveRuns<Omit<ClaimableParameters, "stored">>(claimableQueued),
     claimableOfEvents: prepareEffectiveRuns<Omit<ClaimableParameters, "stored">>(claimableNotified),
@@ -232,9 +234,13 @@ export class RunLists {
     return found === undefined ? undefined : this.#readRow(found);
   }
 
-  /** Finds a run by its id over all threads: the first one in the file. */
-  find(id: string, dead: readonly number[]): RunRow | undefined {
-    const found = this.#sql.runById.get({ id, dead: JSON.stringify(dead) });
+  /** Finds a run by its id, over all threads or those of a tenant and an owner: the first one in the file. */
+  find(
+    { id, tenant, owner }: Pick<RunFilter, "tenant" | "owner"> & { readonly id: string },
+    dead: readonly number[],
+  ): RunRow | undefined {
+    const columns = { tenant: tenant ?? null, owner: owner ?? null };
+    const found = this.#sql.runById.get({ id, ...columns, dead: JSON.stringify(dead) });
     return found === undefined ? undefined : this.#readRow(found);
   }
 

@@ -115,9 +115,9 @@ function createListReads(transactions: ReadSource): ListReads {
       const { total, byStatus, withoutRun } = sumCounts(counts);
       return { total, byStatus, withoutRun };
     },
-    run: (id) =>
+    run: (id, of = {}) =>
       transactions.readStatus(
-        (from, dead) => from.runs.find(id, dead),
+        (from, dead) => from.runs.find({ id, ...of }, dead),
         undefined,
         (from) => from.threads.listOwnersOfRun(id),
       ),

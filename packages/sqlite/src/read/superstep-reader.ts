@@ -40,8 +40,7 @@ interface SuperstepColumns extends Omit<CheckpointColumns, "hash" | "parentHash"
 type ChangeColumns = Pick<ChangeRow, "channel" | "kind" | "bytes"> & {
   count: number | null;
   checkpoint: number;
-  /** A byte with the length of the id of the key; null for a plain text. */
-  keyLength: Uint8Array | null;
+  isEncrypted: 0 | 1;
 };
 
 type EffectSummaryColumns = Omit<EffectColumns, "args" | "outcome" | "sum"> & { checkpoint: number };
@@ -97,7 +96,7 @@ function prepareStatements(db: Database) {
     oldestEvents: db.prepare<[EventPage], EventColumns>(addLimit(eventsOfBranches, "", "@limit")),
     changes: db.prepare<[string], ChangeColumns>(
       "SELECT p.value ->> 1 AS checkpoint, n.name AS channel, d.kind, d.count, octet_length(d.text) AS bytes," +
-        " CASE typeof(d.text) WHEN 'blob' THEN substr(d.text, 2, 1) END AS keyLength FROM json_each(?) p" +
+        " typeof(d.text) = 'blob' AS isEncrypted FROM json_each(?) p" +
         " CROSS JOIN channels n ON n.branch = p.value ->> 0 CROSS JOIN deltas d ON d.key = (n.key << 24) + (p.value ->> 1)" +
         " ORDER BY p.key, n.key",
     ),
@@ -276,13 +275,16 @@ export class SuperstepReader {
   }
 
   #toSuperstep(thread: string, step: SuperstepColumns, { changes, effects }: SuperstepContents): SuperstepRow {
+    // A part of an encrypted value cannot be read without the whole: the key is that of the control state. While a
+    // rotation is at work, both may have keys with ids of different lengths.
+    const keyBytes = typeof step.control === "string" ? 0 : (step.control[1] ?? 0);
     return {
       checkpoint: this.#toCheckpoint(thread, step),
-      changes: (changes.get(step.id) ?? []).map(({ channel, kind, count, bytes, keyLength }) => ({
+      changes: (changes.get(step.id) ?? []).map(({ channel, kind, count, bytes, isEncrypted }) => ({
         channel,
         kind,
         count: count ?? 1,
-        bytes: keyLength === null ? bytes : bytes - encryptionBytes - (keyLength[0] ?? 0),
+        bytes: isEncrypted === 0 ? bytes : bytes - encryptionBytes - keyBytes,
       })),
       effects: effects.get(step.id) ?? [],
     };

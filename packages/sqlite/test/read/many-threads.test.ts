@@ -96,7 +96,7 @@ const reads: readonly [name: string, read: (reader: Reader) => unknown, statemen
     3,
     ["runs_of_tenant_by_status", "runs_by_tenant"],
   ],
-  ["run by id", ({ runs }) => runs.find("r77", []), 1, ["runs_by_id"]],
+  ["run by id", ({ runs }) => runs.find({ id: "r77" }, []), 1, ["runs_by_id"]],
   ["row of a thread", ({ threads }) => threads.get("t77", []), 1, ["sqlite_autoindex_threads_1"]],
   ["head of a thread", ({ checkpoints }) => checkpoints.getHead("t77"), 2, ["sqlite_autoindex_threads_1"]],
 ];

@@ -30,6 +30,8 @@ import {
   listSupersteps,
   previewFork,
 } from "@statewright/core/inspect";
+import type { ThreadExport } from "@statewright/core/store";
+import type { SqliteStoreOptions } from "@statewright/sqlite";
 import fc from "fast-check";
 import { afterEach, describe, expect, test } from "vitest";
 import { driverNames } from "../../src/driver/choose-driver.ts";
@@ -38,6 +40,7 @@ import { NamespaceReader } from "../../src/read/namespace-reader.ts";
 import { SuperstepReader } from "../../src/read/superstep-reader.ts";
 import { ThreadCiphers } from "../../src/read/thread-ciphers.ts";
 import { createOpenSchema } from "../support/growing-graph.ts";
+import { pageEncryption } from "../support/page-encryption.ts";
 import { sqliteStore } from "../support/sqlite-store.ts";
 import { createFolder } from "../support/stores.ts";
 
@@ -269,9 +272,7 @@ test("readers of a second store on the file read a thread whose owner is at work
 });
 
 test("an encrypted store is read like a plain one [ND2, ND3, ND4]", async () => {
-  const key = new Uint8Array(32).fill(7);
-  const encryption = { keys: () => [{ id: "k1", key }] };
-  const [plain, encrypted] = [openStore(createFile()), openStore(createFile(), { encryption })];
+  const [plain, encrypted] = [openStore(createFile()), openStore(createFile(), { encryption: pageEncryption })];
   for (const store of [plain, encrypted]) await run(counting, { store, thread: "t", input }).result;
   const readValues = async (store: Store) => [
     (await getStateAt(store, { thread: "t" })).value,
@@ -281,7 +282,7 @@ test("an encrypted store is read like a plain one [ND2, ND3, ND4]", async () => 
       .map(({ step, nodes, changes }) => [
         step,
         nodes,
-        changes.map(({ channel: name, kind, count }) => [name, kind, count]),
+        changes.map(({ channel: name, kind, count, bytes }) => [name, kind, count, bytes]),
       ]),
   ];
   expect(await readValues(encrypted)).toEqual(await readValues(plain));
@@ -314,8 +315,8 @@ test("each statement of a page, and of the lists of namespaces, searches by a ke
   }
 });
 
-/** Saves a thread of 10,000 supersteps whose supersteps in some places have a change of 50 KB. */
-async function saveLongThread(file: string): Promise<void> {
+/** Exports a thread of 10,000 supersteps whose supersteps in some places have a change of 50 KB. */
+async function exportLongThread(): Promise<ThreadExport> {
   const memory = memoryStore();
   const claim = await memory.claim({ thread: "t", graph: "g", version: 1, shape: "s", at: 1 });
   const big = JSON.stringify(["x".repeat(50_000)]);
@@ -351,25 +352,45 @@ async function saveLongThread(file: string): Promise<void> {
     );
     if (id % 500 === 0) await Promise.resolve();
   }
-  const exported = await memory.exportThread("t");
-  const store = openStore(file, { durability: "normal" });
+  return await memory.exportThread("t");
+}
+
+async function saveThread(exported: ThreadExport, file: string, options: SqliteStoreOptions): Promise<void> {
+  const store = openStore(file, { durability: "normal", ...options });
   await store.importThread(exported);
   await store.close();
 }
 
+/** Page as its process read it. */
+interface Page {
+  readonly rows: number;
+  readonly bytes: number;
+  readonly mmapBytes: number;
+}
+
 test.runIf(process.platform === "linux")(
-  "a page of a thread of 10,000 supersteps reads no text of its changes [ND2]",
+  "a page of a thread of 10,000 supersteps reads no text of its changes, plain or encrypted, with each driver [ND2]",
   async () => {
-    const file = createFile();
-    await saveLongThread(file);
+    const exported = await exportLongThread();
+    const files = { plain: createFile(), encrypted: createFile() };
+    await saveThread(exported, files.plain, {});
+    await saveThread(exported, files.encrypted, { encryption: pageEncryption });
     const child = fileURLToPath(new URL("../support/processes/page-process.ts", import.meta.url));
-    const measure = (what: string, before: number): { rows: number; bytes: number; mmapBytes: number } =>
-      JSON.parse(execFileSync(process.execPath, [child, file, what, String(before)], { encoding: "utf8" }));
-    for (const before of [10_001, 5_001]) {
-      const [timeline, history] = [measure("timeline", before), measure("history", before)];
-      expect([timeline.rows, history.rows, timeline.mmapBytes]).toEqual([40, 40, 0]);
-      expect(history.bytes).toBeGreaterThan(40 * 50_000);
-      expect(timeline.bytes).toBeLessThan(400_000);
+    const measure = (what: string, before: number, driver: string, kind: keyof typeof files): Page =>
+      JSON.parse(
+        execFileSync(process.execPath, [child, files[kind], what, String(before), driver, kind], { encoding: "utf8" }),
+      );
+    const history = measure("history", 10_001, "better-sqlite3", "plain");
+    expect([history.rows, history.bytes > 40 * 50_000]).toEqual([40, true]);
+    for (const [before, driver, kind] of [
+      [10_001, "better-sqlite3", "plain"],
+      [5_001, "node:sqlite", "plain"],
+      [10_001, "node:sqlite", "encrypted"],
+      [5_001, "better-sqlite3", "encrypted"],
+    ] as const) {
+      const timeline = measure("timeline", before, driver, kind);
+      expect([driver, kind, timeline.rows, timeline.mmapBytes]).toEqual([driver, kind, 40, 0]);
+      expect(timeline.bytes, `${driver}, ${kind}`).toBeLessThan(400_000);
     }
   },
   60_000,

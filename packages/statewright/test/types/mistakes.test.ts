@@ -86,6 +86,13 @@ test("commands, interrupts, sends and items of lists have errors that say what t
     "graphs/subgraph-output": "the output of the subgraph: the channel notes takes another type",
     "tools/graph-tool-input": "Property 'amount' is missing",
     "tools/middleware-decision": "return decide.allow(), decide.deny(reason), another decision, or nothing",
+    "edges/function-as-edge": "use route(targets, choose) for a function that chooses the next node",
+    "nodes/name-as-node":
+      "a node is a function, an object with `run`, or the result of inputNode, toolNode or subgraph",
+    "nodes/returns-text-in-async-body": "return an update of the state, or a command such as goto(name)",
+    "nodes/unknown-channel-in-block": "the state has no channel cuont",
+    "nodes/wrong-value-in-async-body": "NodeReturning<Promise<",
+    "nodes/interrupt-as-return": "the state has no channel ok",
     "nodes/item-instead-of-list": "a write to a list is a list of items: use [item]",
   });
 });

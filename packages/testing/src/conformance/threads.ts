@@ -263,7 +263,7 @@ const listTests: readonly StoreTest[] = [
   ),
 
   defineStoreTest(
-    "a run is found by its id over all threads, also in a copy of its thread [SE3]",
+    "a run is found by its id over all threads, also in a copy of its thread, or over those of a tenant and an owner [SE3]",
     async ({ store }) => {
       await writeRun(store, { id: "r1", thread: "t", status: "done", tenant: "acme" });
       await writeRun(store, { id: "r2", thread: "u", status: "waiting" });
@@ -275,6 +275,11 @@ const listTests: readonly StoreTest[] = [
       assertEqual(await getRun(store, "r9"), undefined, "an unknown run");
       await copyThread(store, "t", "copy");
       assertEqual((await getRun(store, "r1"))?.thread, "t", "the run of a copied thread");
+      await writeRun(store, { id: "r1", thread: "v", status: "done", tenant: "globex", owner: "bob" });
+      assertEqual((await store.run("r1", { tenant: "globex" }))?.thread, "v", "the run of a tenant");
+      assertEqual((await store.run("r1", { tenant: "globex", owner: "bob" }))?.thread, "v", "the run of an owner");
+      assertEqual(await store.run("r1", { owner: "ann" }), undefined, "the run of an owner without it");
+      await store.delete("v");
       await store.delete("t");
       assertEqual((await getRun(store, "r1"))?.thread, "copy", "the run after the deletion of the original");
       await assertRejected(getRun(store, "a b"), "invalid_id", "an invalid id");

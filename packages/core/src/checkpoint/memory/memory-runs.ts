@@ -153,11 +153,17 @@ function selectRuns(threads: Threads, filter: RunCountFilter): readonly Numbered
     .filter(({ row }) => metadata === undefined || hasMetadata(row, metadata));
 }
 
-/** Finds a run by its id: the one that this store has known longest. */
-export function findRun(threads: Threads, id: string): RunRow | undefined {
+/** Finds a run by its id: of those of the tenant and the owner, the one that this store has known longest. */
+export function findRun(
+  threads: Threads,
+  id: string,
+  { tenant, owner }: Pick<RunFilter, "tenant" | "owner"> = {},
+): RunRow | undefined {
   const found = [...threads.values()].flatMap((thread) => {
     const run = thread.runs.get(id);
-    return run === undefined ? [] : [{ nth: run.nth, row: toEffectiveRun(thread, run) }];
+    const isOther =
+      (tenant !== undefined && run?.row.tenant !== tenant) || (owner !== undefined && run?.row.owner !== owner);
+    return run === undefined || isOther ? [] : [{ nth: run.nth, row: toEffectiveRun(thread, run) }];
   });
   return found.sort((one, other) => one.nth - other.nth)[0]?.row;
 }

@@ -222,7 +222,7 @@ function createReads({ find, all }: ThreadSource, self: Owner): Omit<MemoryReads
     threads: (filter = {}) => read(self, () => listThreads(all(), filter)),
     countThreads: (filter = {}) => read(self, () => countThreads(all(), filter)),
     branches: (id) => read(self, () => listBranches(find(id))),
-    run: (id) => read(self, () => findRun(all(), id)),
+    run: (id, of) => read(self, () => findRun(all(), id, of)),
     runs: (filter = {}) => read(self, () => listRuns(all(), filter)),
     countRuns: (filter = {}) => read(self, () => countRuns(all(), filter)),
     claimable: (page) => read(self, () => listClaimable(all(), page)),

@@ -30,8 +30,8 @@ const toCallPart = (id: string): string => `call ${id}`;
 
 /**
  * Streams the text of each message, except from agents that run as tools: deltas as they arrive, then the unstreamed
- * rest. Each message, and the output inside a message, begins on a new line. When the deltas do not match the final
- * text, the result of `formatRetracted` precedes the full text.
+ * rest. Each message, and the output inside a message, begins on a new line; messages of parallel nodes come one after
+ * the other. When the deltas do not match the final text, the result of `formatRetracted` precedes the full text.
  */
 export async function* streamText(
   events: AsyncIterable<RunEvent>,
@@ -45,11 +45,10 @@ export async function* streamText(
     isMidLine = !text.endsWith("\n");
     return output;
   };
-  for await (const event of events) {
-    if (isInsideToolCall(event)) continue;
+  for await (const event of separateMessages(events)) {
     const piece = toTextDelta(event);
     if (piece !== undefined) {
-      const messageKey = `${event.withinId ?? ""}/${piece.messageId}`;
+      const messageKey = toMessageKey(event, piece.messageId);
       const parts = streamed.get(messageKey) ?? new Map<string, string>();
       streamed.set(messageKey, parts);
       const before = parts.get(piece.part);
@@ -57,7 +56,7 @@ export async function* streamText(
       yield startLine(piece.text, { begins: before === undefined });
     } else if (event.type === "message.retracted" || event.type === "message.completed") {
       const id = event.type === "message.retracted" ? event.messageId : event.message.id;
-      const place = `${event.withinId ?? ""}/${id}`;
+      const place = toMessageKey(event, id);
       const streamedParts = streamed.get(place);
       streamed.delete(place);
       const whole = event.type === "message.retracted" ? [] : listParts(event.message);
@@ -71,6 +70,65 @@ export async function* streamText(
         if (text !== "") yield startLine(text, { begins });
     }
   }
+}
+
+/**
+ * Streams the events with text so that those of one message follow each other: events of another message are held until
+ * the end of the message that began first. A held message that is retracted is dropped.
+ */
+async function* separateMessages(events: AsyncIterable<RunEvent>): AsyncGenerator<RunEvent, undefined, undefined> {
+  let openKey: string | undefined;
+  const held = new Map<string, RunEvent[]>();
+  try {
+    for await (const event of events) {
+      const key = isInsideToolCall(event) ? undefined : findMessageKey(event);
+      if (key === undefined) continue;
+      if (openKey === undefined || openKey === key) {
+        yield event;
+        openKey = isEndOfMessage(event) ? yield* releaseMessages(held) : key;
+      } else if (event.type === "message.retracted") held.delete(key);
+      else {
+        const message = held.get(key) ?? [];
+        held.set(key, message);
+        message.push(event);
+      }
+    }
+  } catch (error) {
+    // The error of a failed run belongs behind the text.
+    for (const message of held.values()) yield* message;
+    throw error;
+  }
+  for (const message of held.values()) yield* message;
+}
+
+/** Streams the complete messages, then the first open one, and removes them. Returns the key of the open one. */
+function* releaseMessages(held: Map<string, RunEvent[]>): Generator<RunEvent, string | undefined, undefined> {
+  for (const [key, message] of held) {
+    if (!message.some(isEndOfMessage)) continue;
+    held.delete(key);
+    yield* message;
+  }
+  const [[key, message] = []] = held;
+  if (key === undefined || message === undefined) return undefined;
+  held.delete(key);
+  yield* message;
+  return key;
+}
+
+function isEndOfMessage({ type }: RunEvent): boolean {
+  return type === "message.completed" || type === "message.retracted";
+}
+
+/** Returns the key of the message whose text the event adds, completes or retracts. */
+function findMessageKey(event: RunEvent): string | undefined {
+  if (event.type === "message.completed") return toMessageKey(event, event.message.id);
+  if (event.type === "message.retracted") return toMessageKey(event, event.messageId);
+  const piece = toTextDelta(event);
+  return piece === undefined ? undefined : toMessageKey(event, piece.messageId);
+}
+
+function toMessageKey({ withinId = "" }: RunEvent, id: string): string {
+  return `${withinId}/${id}`;
 }
 
 /** Returns the text delta of an event: of the message text, or of the output. */

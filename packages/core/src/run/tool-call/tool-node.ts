@@ -58,7 +58,7 @@ export async function runToolNode(
   }
   collectCallChanges(session.position, session.journal, scope, results);
   const returned: unknown[] = [{ messages: [...renamed, ...toToolMessages(scope, node, pending, results)] }];
-  returned.push(...results.flatMap((result) => listAttributedReturns(result, results.length > 1)));
+  returned.push(...results.flatMap(results.length > 1 ? listAttributedReturns : listCommandReturns));
   const failure = findCallsFailure(session.position, session.env.redactor, scope, results);
   if (node.ends !== undefined && failure === undefined) {
     const middleware = listNodeMiddleware(session.env, node);
@@ -74,10 +74,10 @@ export async function runToolNode(
   return { returned, failure };
 }
 
-/** Returns the update and the goto of a result; with several calls in the task, the writes of the update name theirs. */
-function listAttributedReturns(result: ToolResult, hasSiblings: boolean): readonly unknown[] {
+/** Returns the update and the goto of a result; the writes of the update name the call. */
+function listAttributedReturns(result: ToolResult): readonly unknown[] {
   const { command, callId } = result;
-  if (!hasSiblings || command?.update === undefined) return listCommandReturns(result);
+  if (command?.update === undefined) return listCommandReturns(result);
   return listCommandReturns({ command: { ...command, update: attributeUpdate(command.update, callId) } });
 }
 

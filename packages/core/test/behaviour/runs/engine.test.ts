@@ -16,12 +16,14 @@ import {
   getHistory,
   getState,
   inject,
+  type Log,
   memoryStore,
   recover,
   resume,
   run,
   START,
   type Store,
+  submit,
   toolNode,
 } from "../../../src/index.ts";
 import { listRuns } from "../../../src/inspect.ts";
@@ -29,7 +31,7 @@ import { getFailure, ignoreResult } from "../../support/failure.ts";
 import { call, gate, user } from "../../support/tool-loop.ts";
 import { createVirtualWorld, type VirtualWorld } from "../../support/virtual-world.ts";
 
-const Log = defineState({ word: z.string().default(""), log: channel.list(z.string()) });
+const Words = defineState({ word: z.string().default(""), log: channel.list(z.string()) });
 
 function wordy() {
   const gates = new Map<string, ReturnType<typeof gate>>();
@@ -39,7 +41,7 @@ function wordy() {
     return found;
   };
   const aborted: string[] = [];
-  const graph = defineGraph({ name: "wordy", state: Log, interrupts: { ok: z.boolean() } })
+  const graph = defineGraph({ name: "wordy", state: Words, interrupts: { ok: z.boolean() } })
     .nodes({
       first: async ({ word }, { interrupt, signal }) => {
         signal.addEventListener("abort", () => aborted.push(word));
@@ -63,6 +65,28 @@ async function advanceClock(world: VirtualWorld, ms = 1_000): Promise<void> {
 }
 
 describe("engine", () => {
+  test("the option log of an engine receives the runs that it cannot start, and its world keeps its clock", async () => {
+    const world = createVirtualWorld();
+    const store = memoryStore();
+    const owned = defineGraph({ name: "owned", state: Words, context: defineContext({ owner: z.string() }) })
+      .nodes({ a: (_state, { context }) => ({ log: [context.owner] }) })
+      .edges({ [START]: "a", a: END });
+    await submit(owned, { store, world, thread: "t" });
+    const lines: string[] = [];
+    const log: Log = (level, message, fields) => void lines.push(`${level}: ${message}: ${String(fields?.["thread"])}`);
+    let owner: string | undefined;
+    const host = engine({ store, graphs: [owned], world, log, context: () => ({ owner }) });
+    await host.start();
+    await world.waitUntilIdle();
+    expect(lines).toEqual(["warn: a run started from the queue failed: t", "warn: a run failed: t"]);
+    expect(world.lines).toEqual([]);
+    owner = "ann";
+    await advanceClock(world, 60_000);
+    expect(await statuses(store)).toEqual(["t done"]);
+    await host.stop();
+    expect(() => engine({ store, graphs: [], log: "stderr" as never })).toThrow("log");
+  });
+
   test("an engine start recovers crashed runs, fires due timers and starts queued inputs [E62]", async () => {
     const world = createVirtualWorld();
     const { graph, open } = wordy();
@@ -155,7 +179,7 @@ describe("engine", () => {
   test("an engine closes an expired interrupt and its run continues [E62, E63]", async () => {
     const world = createVirtualWorld();
     const ok = { answer: z.boolean(), expiresMs: 5_000, onExpire: false };
-    const graph = defineGraph({ name: "asks", state: Log, interrupts: { ok } })
+    const graph = defineGraph({ name: "asks", state: Words, interrupts: { ok } })
       .nodes({ ask: async (_state, { interrupt }) => ({ log: [String(await interrupt("ok"))] }) })
       .edges({ [START]: "ask", ask: END });
     const store = memoryStore();
@@ -217,7 +241,7 @@ describe("engine", () => {
     const world = createVirtualWorld();
     const { graph, open } = wordy();
     const dead = createVirtualWorld();
-    const strange = defineGraph({ name: "strange", state: Log })
+    const strange = defineGraph({ name: "strange", state: Words })
       .nodes({ work: () => gate().passed as Promise<undefined> })
       .edges({ [START]: "work", work: END });
     const first = memoryStore();
@@ -228,7 +252,7 @@ describe("engine", () => {
     first.crash();
     const store = first.peer();
     for (const word of ["slow", "slow fail"]) open(word);
-    const bad = defineGraph({ name: "wordy", state: Log })
+    const bad = defineGraph({ name: "wordy", state: Words })
       .nodes({
         first: ({ word }) => {
           if (word === "slow fail") throw new Error("no");
@@ -258,7 +282,7 @@ describe("engine", () => {
     let now = 0;
     let most = 0;
     let dying = true;
-    const graph = defineGraph({ name: "counted", state: Log })
+    const graph = defineGraph({ name: "counted", state: Words })
       .nodes({
         work: async (_state, { clock: _ }) => {
           if (dying) await gate().passed;

@@ -5,6 +5,10 @@ import {
   defineGraph,
   defineState,
   END,
+  fanOut,
+  getMessageText,
+  inputNode,
+  type Model,
   memoryStore,
   type RunEvent,
   type RunResult,
@@ -323,4 +327,52 @@ test("an event iterator with several pending reads gets each event once, and an 
   expect(new Set(observed).size).toBe(observed.length);
   expect(observed.at(-1)?.type).toBe("run.failed");
   expect(got.at(-1)).toEqual({ done: true, value: undefined });
+});
+
+/** Model that writes its prompt word by word, and leaves the processor after each word. */
+const repeating: Model = {
+  id: "repeating",
+  respond: async ({ messages }, { delta }) => {
+    const text = getMessageText(messages.at(-1));
+    for (const word of text.split(/(?<= )/)) {
+      delta?.({ type: "text", text: word });
+      await Promise.resolve();
+      if (word === "stop") throw new StatewrightError("model_failed", { what: "the line is dead", next: "Wait" });
+    }
+    return { content: [{ type: "text", text }], finish: "stop" };
+  },
+};
+
+const [first, second, third] = ["one two three four", "five six", "seven eight stop"] as const;
+function createParallelGraph(prompts: readonly string[]) {
+  return defineGraph({ name: "parallel", state: Log })
+    .nodes({
+      write: inputNode(z.string(), async (_state, { input, generate }) => {
+        const { text } = await generate({ model: repeating, prompt: input, retry: { attempts: 1 } });
+        return { log: [text] };
+      }),
+    })
+    .edges({ [START]: fanOut("write", () => [...prompts]), write: END });
+}
+
+test("text() streams messages of parallel nodes one after the other, as their events alternate", async () => {
+  const handle = run(createParallelGraph([first, second]), {});
+  const owners: string[] = [];
+  handle.on((event) => {
+    if (event.type === "message.delta") owners.push(event.task ?? "");
+  });
+  const pieces: string[] = [];
+  for await (const text of handle.text()) pieces.push(text);
+  expect(owners.slice(0, 4)).toEqual(["0:0", "0:1", "0:0", "0:1"]);
+  expect(pieces.join("")).toBe(`${first}\n${second}`);
+  expect(pieces.slice(0, 4)).toEqual(["one ", "two ", "three ", "four"]);
+});
+
+test("text() of a failed run ends with the text of all messages before it throws the error", async () => {
+  const pieces: string[] = [];
+  const loop = async () => {
+    for await (const text of run(createParallelGraph([first, second, third]), {}).text()) pieces.push(text);
+  };
+  expect((await getFailure(loop(), "model_failed")).message).toContain("the line is dead");
+  expect(pieces.join("")).toBe(`${first}\n${second}`);
 });

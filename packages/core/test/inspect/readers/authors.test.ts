@@ -1,4 +1,4 @@
-/** Who wrote a value in a superstep of several tasks, tool calls or inbox messages. */
+/** Authors of values in supersteps of several tasks, tool calls or inbox messages. */
 import { expect, test } from "vitest";
 import * as z from "zod";
 import {
@@ -105,7 +105,11 @@ test("each item of a fan-out names the task that appended it, and getSuperstep n
   ]);
 });
 
-const Desk = defineState({ messages: channel.messages(), facts: channel.record(z.string()), found: channel.list(z.string()) });
+const Desk = defineState({
+  messages: channel.messages(),
+  facts: channel.record(z.string()),
+  found: channel.list(z.string()),
+});
 
 const look = defineTool({
   name: "look",

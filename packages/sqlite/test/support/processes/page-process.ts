@@ -7,8 +7,10 @@ import process from "node:process";
 import { listSupersteps } from "@statewright/core/inspect";
 import { sqliteStore } from "@statewright/sqlite";
 import Database from "better-sqlite3";
+import { driverNames } from "../../../src/driver/choose-driver.ts";
+import { pageEncryption } from "../page-encryption.ts";
 
-const [file = "", what = "", before = "0"] = process.argv.slice(2);
+const [file = "", what = "", before = "0", driver, kind] = process.argv.slice(2);
 const mapped = new Database(file, { readonly: true });
 const mmapBytes = mapped.pragma("mmap_size = 0", { simple: true });
 mapped.close();
@@ -17,7 +19,10 @@ function countReadBytes(): number {
   return Number(/^rchar: (\d+)$/m.exec(readFileSync("/proc/self/io", "utf8"))?.[1]);
 }
 
-const store = sqliteStore(file);
+const store = sqliteStore(file, {
+  driver: driverNames.find((name) => name === driver),
+  ...(kind === "encrypted" ? { encryption: pageEncryption } : {}),
+});
 const start = countReadBytes();
 const rows =
   what === "timeline"

@@ -35,13 +35,13 @@ const price = defineTool({
 });
 
 const model = scriptedModel([
-  call("get_price", { item: "lamp" }),
+  call(price, { item: "lamp" }),
   call("final_answer", { item: "lamp", count: 0, euros: 80 }),
   call("final_answer", { item: "lamp", count: 2, euros: 80 }),
-  call("get_price", { item: "sofa" }),
+  call(price, { item: "sofa" }),
   call("final_answer", { item: "sofa", count: 1, euros: 900 }),
   call("final_answer", { item: "lamp", count: 1, euros: 40 }),
-  call("get_price", { item: "lamp" }),
+  call(price, { item: "lamp" }),
   say("A lamp is 40 euros."),
 ]);
 
@@ -97,7 +97,7 @@ console.log(failed, answered.text);
 
 const spinning = createAgent({
   name: "spinning",
-  model: scriptedModel(() => call("get_price", { item: "lamp" })),
+  model: scriptedModel(() => call(price, { item: "lamp" })),
   tools: [price],
   maxTurns: 3,
 });

@@ -15,7 +15,7 @@ const sort = defineTool({
 const usage = { inputTokens: 500_000, outputTokens: 100_000 };
 
 test("the agent of the budgets page ends at its limit", async () => {
-  const createEndlessModel = () => scriptedModel(() => call("sort", {}));
+  const createEndlessModel = () => scriptedModel(() => call(sort, {}));
   const { ended, state } = await limited(createEndlessModel(), [sort]).run({ thread: "t", input: "go" }).result;
   expect(ended).toEqual({ by: "budget", reason: "the budget of 20 turns is exhausted" });
   expect(state).toMatchObject({ budgetSpent: { turns: 20, toolCalls: 20 } });
@@ -26,8 +26,8 @@ test("the agent of the budgets page ends at its limit", async () => {
 test("the cost limit of the budgets page is extended or ended by an answer", async () => {
   const createExpensiveModel = () => {
     const model = scriptedModel([
-      [say("", { usage }), call("sort", {})],
-      [say("", { usage }), call("sort", {})],
+      [say("", { usage }), call(sort, {})],
+      [say("", { usage }), call(sort, {})],
       say("done"),
     ]);
     return { ...model, id: "anthropic/claude-sonnet-4-5" };
@@ -53,7 +53,7 @@ test("the team of the budgets page spends from one budget", async () => {
 });
 
 test("the spending of a budget is a state channel", async () => {
-  expect(await counted(scriptedModel([call("sort", {}), say("done")]), [sort])).toBe(2);
+  expect(await counted(scriptedModel([call(sort, {}), say("done")]), [sort])).toBe(2);
 });
 
 test("a custom graph with a budget keeps its typed state, has a spending channel and passes checkGraph", async () => {

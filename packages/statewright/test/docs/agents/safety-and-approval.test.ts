@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { decideCalls, desk, log, office, officeHours, pay } from "./safety-and-approval.ts";
 
 test("the office agent decides four calls one by one, answers a tool without a body, and keeps counts", async () => {
-  const paying = (to: string, euros: number) => call("pay", { to, euros });
+  const paying = (to: string, euros: number) => call(pay, { to, euros });
   const agent = office(
     scriptedModel([
       [call("read_mail", {}), call("pick_date", { title: "When?" })],
@@ -42,12 +42,12 @@ test("custom middleware refuses calls before eight and ends the run at night, an
     [23, "cancelled"],
   ] as const) {
     const world = virtualClock({ now: Date.UTC(2025, 0, 1, hour) });
-    const model = scriptedModel([call("pay", { to: "Ann", euros: 1 }), say("ok")]);
+    const model = scriptedModel([call(pay, { to: "Ann", euros: 1 }), say("ok")]);
     const middleware = [officeHours, confirmTools()];
     const agent = createAgent({ name: "night", model, tools: [pay], middleware, store: memoryStore() });
     expect((await agent.run({ thread: "t", input: "go", world }).result).status).toBe(status);
   }
-  const model = scriptedModel([call("pay", { to: "Ann", euros: 1 })]);
+  const model = scriptedModel([call(pay, { to: "Ann", euros: 1 })]);
   const waits = await run(desk(model), {
     thread: "t",
     store: memoryStore(),

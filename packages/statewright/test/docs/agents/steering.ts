@@ -40,12 +40,12 @@ const submit = defineTool({
 
 const store = memoryStore();
 const model = scriptedModel([
-  [call("edit_file", { path: "notes.txt", line: "two" }), call("edit_file", { path: "notes.txt", line: "three" })],
+  [call(edit, { path: "notes.txt", line: "two" }), call(edit, { path: "notes.txt", line: "three" })],
   [
-    call("wait_for_build", {}),
-    call("edit_file", { path: "notes.txt", line: "four" }),
-    call("edit_file", { path: "notes.txt", line: "five" }),
-    call("hand_in", {}),
+    call(build, {}),
+    call(edit, { path: "notes.txt", line: "four" }),
+    call(edit, { path: "notes.txt", line: "five" }),
+    call(submit, {}),
   ],
   say("I have handed in what there is."),
   say("You are welcome."),

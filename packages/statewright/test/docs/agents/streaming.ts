@@ -9,7 +9,7 @@ const cut = new StatewrightError("model_failed", {
 });
 const script = () =>
   scriptedModel([
-    [think("A city, so I look."), say("I look it up.\n"), call("get_weather", { city: "Oslo" })],
+    [think("A city, so I look."), say("I look it up.\n"), call(weather, { city: "Oslo" })],
     failWith(cut, { after: say("In Oslo it is dry") }),
     say("In Oslo it rains."),
   ]);

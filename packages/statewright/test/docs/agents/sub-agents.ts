@@ -34,11 +34,11 @@ const search = defineTool({
 });
 
 const small = scriptedModel((request) =>
-  request.messages.length === 1 ? call("search", { words: lastWords(request) }) : say(`I read ${lastWords(request)}.`),
+  request.messages.length === 1 ? call(search, { words: lastWords(request) }) : say(`I read ${lastWords(request)}.`),
 );
 const large = scriptedModel((request) =>
   request.messages.length === 1
-    ? [call("research", { topic: "bees" }), call("research", { topic: "ants" })]
+    ? [call(research, { topic: "bees" }), call(research, { topic: "ants" })]
     : say(answers(request)),
 );
 

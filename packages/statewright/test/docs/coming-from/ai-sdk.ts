@@ -4,7 +4,7 @@ import { confirmTools } from "statewright/middleware";
 import * as z from "zod";
 
 const model = scriptedModel(({ messages }) =>
-  messages.length === 1 ? call("get_weather", { city: "Oslo" }) : say("It rains in Oslo."),
+  messages.length === 1 ? call(weather, { city: "Oslo" }) : say("It rains in Oslo."),
 );
 
 const weather = defineTool({
@@ -42,7 +42,7 @@ console.log(output?.title, output?.minutes);
 
 const each = createAgent({
   name: "each",
-  model: scriptedModel([call("get_weather", { city: "Oslo" }), say("Rain.")]),
+  model: scriptedModel([call(weather, { city: "Oslo" }), say("Rain.")]),
   tools: [weather],
   prepareStep: ({ turn }) =>
     turn === 1 ? { toolChoice: { tool: "get_weather" } } : { allowedTools: [], settings: { temperature: 1 } },
@@ -60,7 +60,7 @@ const pay = defineTool({
 });
 const teller = createAgent({
   name: "teller",
-  model: scriptedModel([call("pay", { euros: 9 }), say("Paid.")]),
+  model: scriptedModel([call(pay, { euros: 9 }), say("Paid.")]),
   tools: [pay],
   middleware: [confirmTools()],
   store: memoryStore(),

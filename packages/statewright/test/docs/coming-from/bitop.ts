@@ -64,8 +64,8 @@ for (const tool of plugin.tools) tools.register(tool);
 const model = scriptedModel([
   [
     call("weigh", { things: ["apple", "pear"] }),
-    call("mean", { numbers: [] }),
-    call("mean", { numbers: [1, 2], unit: "lb" }),
+    call(mean, { numbers: [] }),
+    call(mean, { numbers: [1, 2], unit: "lb" }),
     call("stars", { count: 3 }),
     call("stars", { count: 12 }),
   ],

@@ -30,7 +30,7 @@ const mine = ({ context }: { readonly context: { readonly userId: string } }) =>
 
 const agent = createAgent({
   name: "weather",
-  model: scriptedModel([call("get_weather", { city: "Oslo" }), say("It rains in Oslo.")]),
+  model: scriptedModel([call(weather, { city: "Oslo" }), say("It rains in Oslo.")]),
   instructions: "You tell the weather.",
   context: User,
   tools: [weather, ...memoryTools({ namespace: mine })],

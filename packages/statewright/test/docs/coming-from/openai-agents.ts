@@ -16,7 +16,7 @@ const greet = defineTool({
 });
 const assistant = createAgent({
   name: "assistant",
-  model: scriptedModel([call("greet", { language: "no" }), say("Hei, Ada!")]),
+  model: scriptedModel([call(greet, { language: "no" }), say("Hei, Ada!")]),
   instructions: (_state, { name }) => `You talk with ${name}.`,
   context: User,
   tools: [greet],
@@ -62,7 +62,7 @@ const remove = defineTool({
 });
 const cleaner = createAgent({
   name: "cleaner",
-  model: scriptedModel([call("remove_file", { path: "a.txt" }), say("It is gone.")]),
+  model: scriptedModel([call(remove, { path: "a.txt" }), say("It is gone.")]),
   tools: [remove],
   middleware: [confirmTools()],
   store,

@@ -80,8 +80,8 @@ const whoAmI = defineTool({
 });
 
 const model = scriptedModel([
-  [call("sum_lines", { path: "money.txt" }), call("close_day", { day: "Monday" }), call("which_branch", {})],
-  call("sum_lines", { path: "gone.txt" }),
+  [call(sumLines, { path: "money.txt" }), call(closeDay, { day: "Monday" }), call(whoAmI, {})],
+  call(sumLines, { path: "gone.txt" }),
   say("All books are closed."),
   say("Nothing to add."),
 ]);

@@ -99,8 +99,8 @@ const quiet = defineMiddleware({
 });
 
 const model = scriptedModel([
-  [call("list_tracks", { album: "Blue" }), call("find_tracks", { album: "Blue" })],
-  [call("play", { track: "Carey" }), call("play", { track: "Noise" }), call("find_tracks", { album: "Red" })],
+  [call("list_tracks", { album: "Blue" }), call(findTracks, { album: "Blue" })],
+  [call(play, { track: "Carey" }), call(play, { track: "Noise" }), call(findTracks, { album: "Red" })],
   say("That was Carey."),
 ]);
 

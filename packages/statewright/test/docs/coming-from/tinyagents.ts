@@ -92,7 +92,7 @@ const model = scriptedModel([
   [
     call("refund", { order: "o7", cents: 900 }),
     call("export_orders", { customer: "somebody else" }),
-    call("mystery", {}),
+    call(unclassified, {}),
     call("refnud", {}),
   ],
   say("Refunded."),

@@ -85,11 +85,11 @@ const lendBook = defineTool({
 
 const model = scriptedModel([
   [
-    call("index_books", { titles: ["Emma", "Ulysses"] }),
-    call("count_words", { text: "one two three" }),
-    call("read_book", { title: "Emma" }),
+    call(indexBooks, { titles: ["Emma", "Ulysses"] }),
+    call(countWords, { text: "one two three" }),
+    call(readBook, { title: "Emma" }),
   ],
-  [call("count_words", withoutText), call("read_book", { title: "Dubliners" }), call("lend_book", hiddenReader)],
+  [call("count_words", withoutText), call(readBook, { title: "Dubliners" }), call("lend_book", hiddenReader)],
   say("Emma is lent."),
 ]);
 

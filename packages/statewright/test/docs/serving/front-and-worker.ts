@@ -6,13 +6,12 @@ import {
   END,
   engine,
   getState,
-  type Log,
   START,
   sqliteStore,
   streamEvents,
   submit,
+  submitAnswers,
 } from "statewright";
-import { systemWorld } from "statewright/adapter";
 import * as z from "zod";
 
 const Order = defineState({ order: z.string(), log: channel.list(z.string()) });
@@ -35,10 +34,8 @@ async function order(): Promise<string> {
 
 /** Saves an answer for the worker and returns the status. */
 async function approve(): Promise<string> {
-  const front = engine({ store, graphs: [orders] });
-  const handle = front.resume(orders, { thread, answers: { approve: true }, by: "Kim" });
-  await front.stop({ now: true });
-  return (await handle.result).status;
+  const { status } = await submitAnswers(orders, { store, thread, answers: { approve: true }, by: "Kim" });
+  return status;
 }
 
 /** Prints the saved events of the order until its run is done, and the log of the order. */
@@ -53,13 +50,10 @@ async function follow(): Promise<void> {
 
 /** Serves all orders until one of them waits or ends. */
 async function work(): Promise<void> {
-  const log: Log = (level, message, fields) => {
-    if (level !== "debug") console.error(level, message, fields);
-  };
   const host = engine({
     store,
     graphs: [orders],
-    world: systemWorld({ log }),
+    log: console.error,
     onRun: (run) =>
       run.on((event) => {
         if (event.type === "run.waiting" || event.type === "run.completed") void host.stop();

@@ -64,7 +64,8 @@ const older = await listSupersteps(store, { thread, branch: "main", before: page
 
 const newest = page.find(isSuperstep);
 const detail = await getSuperstep(store, { thread, checkpoint: newest?.id ?? 0 });
-for (const [index, op] of (detail?.patch ?? []).entries()) console.log(op.op, op.path, detail?.before[index], detail?.authors[index]);
+for (const [index, op] of (detail?.patch ?? []).entries())
+  console.log(op.op, op.path, detail?.before[index], detail?.authors[index]);
 console.log(detail?.tasks, detail?.effectRows, detail?.asked, detail?.machine, detail?.writtenBy);
 
 const { value, cut } = await getStateAt(store, { thread, path: "/items", depth: 2, maxBytes: 10_000 });

@@ -25,7 +25,7 @@ test("unknown names of an agent do not compile in a test", async () => {
 
 test("the refund agent retries when the model fails after the tool call", async () => {
   const model = scriptedModel(({ messages }) =>
-    messages.at(-1)?.role === "tool" ? say("Here it is.") : call("find_order", { order: "7" }),
+    messages.at(-1)?.role === "tool" ? say("Here it is.") : call(findOrder, { order: "7" }),
   );
   const strict = rejectInvalidTranscripts(faults.model(model, { failNth: 2 }));
   const t = await testRun(refunds, { input: "Where is order 7?", model: strict });

@@ -27,13 +27,13 @@ const report = defineTool({
 });
 
 const model = scriptedModel([
-  call("read_log", { service: "shop" }),
+  call(logs, { service: "shop" }),
   ({ messages }) => {
     const seen = textOf(messages.at(-1) as ToolMessage);
     const [handle = ""] = /[0-9a-f]{16}/.exec(seen) ?? [];
     return call("read_artifact", { artifact: handle, offset: 50_000, limit: 100 });
   },
-  call("make_report", {}),
+  call(report, {}),
   say("Done."),
 ]);
 

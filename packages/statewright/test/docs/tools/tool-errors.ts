@@ -117,8 +117,8 @@ function lineOf(event: RunEvent): string | undefined {
   }
 }
 
-await tell(findOrder, call("find_order", { orderId: "8" }));
-await tell(reserve, call("reserve", { orderId: "7" }));
-await tell(audit, call("write_audit", { line: "refunded" }));
-await tell(charge, call("charge", { cents: 900 }));
-await tell(countRows, call("count_rows", { table: "events" }));
+await tell(findOrder, call(findOrder, { orderId: "8" }));
+await tell(reserve, call(reserve, { orderId: "7" }));
+await tell(audit, call(audit, { line: "refunded" }));
+await tell(charge, call(charge, { cents: 900 }));
+await tell(countRows, call(countRows, { table: "events" }));

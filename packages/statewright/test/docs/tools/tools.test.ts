@@ -30,7 +30,7 @@ test("the tools of the tools page work as described", async () => {
 });
 
 test("tool updates are applied in call order, and an unknown channel fails the call", async () => {
-  const said = [call("note", { text: "a" }), call("note", { text: "b" })];
+  const said = [call(note, { text: "a" }), call(note, { text: "b" })];
   const options = { name: "desk", tools: [note] };
   const { state } = await createAgent({ ...options, state: Desk, model: scriptedModel([said, say("Done")]) }).run({
     input: "Note this.",
