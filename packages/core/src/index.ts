@@ -164,6 +164,7 @@ export type { CancelRunsOptions } from "./resume/acts/cancel-runs.ts";
 export type { ActThreadFilter, DeleteThreadsOptions } from "./resume/acts/delete-threads.ts";
 export type { ResumeRunsOptions } from "./resume/acts/resume-runs.ts";
 export type { ActRunFilter } from "./resume/acts/run-list.ts";
+export { type SubmittedAnswers, submitAnswers } from "./resume/answers/submit-answers.ts";
 export { type CancelRunOptions, cancelRun } from "./resume/cancel-run.ts";
 export { type CheckRunsOptions, checkRuns, type RunCheck } from "./resume/check-runs.ts";
 export { type ConversationTypes, type EditOptions, editMessage } from "./resume/edit-message.ts";
@@ -185,7 +186,6 @@ export type { ListSchedulesOptions, ScheduleCallOptions } from "./resume/schedul
 export * as schedules from "./resume/schedules/schedules.ts";
 export type { ServingOptions } from "./resume/serving.ts";
 export { type SteerOptions, steer } from "./resume/steer.ts";
-export { type SubmittedAnswers, submitAnswers } from "./resume/submit-answers.ts";
 export { type NodeUpdate, type UpdateOptions, updateState } from "./resume/update-state.ts";
 export type { EventOverflow } from "./run/events/event-queue.ts";
 export type { EventView } from "./run/events/events.ts";

@@ -1,10 +1,10 @@
 /** `submitAnswers`: saves answers to interrupts, for an engine that continues the run. */
-import { checkId } from "../base/ids.ts";
-import { checkOptions, listOptionNames } from "../base/options.ts";
-import type { Graph } from "../compile/graph.ts";
-import type { GraphTypes } from "../define/graph.ts";
-import type { GraphCallOptions, RunResult, SubmitAnswersOptions } from "../run/session/options/options.ts";
-import { engine } from "./engine.ts";
+import { checkId } from "../../base/ids.ts";
+import { checkOptions, listOptionNames } from "../../base/options.ts";
+import type { Graph } from "../../compile/graph.ts";
+import type { GraphTypes } from "../../define/graph.ts";
+import type { GraphCallOptions, RunResult, SubmitAnswersOptions } from "../../run/session/options/options.ts";
+import { engine } from "../engine.ts";
 
 const names = listOptionNames<SubmitAnswersOptions<GraphTypes>>({
   ...{ thread: true, store: true, branch: true, context: true, answers: true, by: true, key: true },
