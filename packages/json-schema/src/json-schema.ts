@@ -11,6 +11,12 @@ import { Ajv2019 } from "ajv/dist/2019.js";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { RE2JS } from "re2js";
 
+/** Maximum instructions of all compiled patterns of a schema. */
+const maxPatternSize = 200_000;
+
+/** Instructions of the patterns of the schema that is being compiled. */
+let patternSize = 0;
+
 /** Maximum steps of the pattern engine in one validation: at most about a second. */
 const maxPatternSteps = 10_000_000;
 
@@ -30,6 +36,8 @@ function compileLinearPattern(pattern: string): {
 } {
   const compiled = RE2JS.compile(pattern);
   const size = compiled.programSize();
+  patternSize += size;
+  if (patternSize > maxPatternSize) throw new Error(`its patterns have more than ${maxPatternSize} instructions`);
   const test = (text: string): boolean => {
     patternSteps += text.length * size;
     if (patternSteps > maxPatternSteps) throw tooManySteps;
@@ -90,6 +98,7 @@ function compile(schema: JsonObject): ValidateFunction {
   const isShared = dialect === "2020-12" && !JSON.stringify(schema).includes('"$id"');
   if (isShared) sharedAjv ??= new Ajv2020(options);
   const engine = isShared ? sharedAjv : undefined;
+  patternSize = 0;
   try {
     const validate = (engine ?? createAjv(dialect)).compile(schema);
     // An asynchronous validator returns a promise, and a promise would count as valid.
