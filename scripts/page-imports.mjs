@@ -26,10 +26,11 @@ export function listProgramPages() {
 
 /** Returns the text of a page with its line of imports. */
 export function addImportsLine(page, text) {
-  const without = text.replace(/(?<=^Program: .*\n\n)Import `.*`\.\n\n/m, "");
+  const without = text.replace(/(?<=^(?:Program: .*| {4}.*)\n\n)Import `.*`\.\n\n/m, "");
   const line = createImportsLine(page, without);
   if (line === undefined) return without;
-  return without.replace(/(?:^Program: .*\n\n)+/m, (programs) => `${programs}${line}\n\n`);
+  // Behind the output of a program that follows its line.
+  return without.replace(/(?:^Program: .*\n\n(?:(?: {4}.*)?\n)*)+/m, (programs) => `${programs}${line}\n\n`);
 }
 
 /**
