@@ -35,7 +35,7 @@ async function bundlePackage(folder) {
     sourcemap: true,
     // Sources are published next to the map; a second copy in the map would double the size.
     sourcemapExcludeSources: true,
-    comments: false,
+    comments: { annotation: true, jsdoc: false, legal: false },
     // Stack traces show the names of functions and classes.
     minify: { compress: { keepNames }, mangle: { toplevel: true, keepNames }, codegen: true },
     codeSplitting: { groups: [{ name: "shared", minShareCount: 2 }] },

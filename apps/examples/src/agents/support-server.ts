@@ -1,10 +1,9 @@
 /** The support desk over HTTP: `node support-server.ts` serves customers, `… approve Kim` is the clerk. */
 import process from "node:process";
-import { serve } from "@statewright/server";
 import { call, say, scriptedModel } from "@statewright/testing";
-import { engine, listInterrupts, sqliteStore, submitAnswers } from "statewright";
+import { listInterrupts, sqliteStore, submitAnswers } from "statewright";
 import { getRun } from "statewright/inspect";
-import { createSupportDesk } from "./support.ts";
+import { createSupportDesk, serveSupportDesk } from "./support.ts";
 
 const store = sqliteStore("desk.db");
 const desk = createSupportDesk(
@@ -33,32 +32,9 @@ const customers = new Map([
   ["session-of-bob", "bob"],
 ]);
 
-function findCustomer(request: Request): string | undefined {
-  return customers.get(request.headers.get("authorization")?.replace("Bearer ", "") ?? "");
-}
-
-/** Serves the customers until SIGTERM. */
-async function serveCustomers(): Promise<void> {
-  const host = engine({
-    store,
-    graphs: [desk],
-    secrets: new Map([["BANK_KEY", "the key of the bank"]]),
-    context: ({ owner }) => ({ customerId: owner }),
-    log: (level, message, fields) => level !== "info" && console.error(level, message, fields),
-  });
-  const server = serve({
-    engine: host,
-    access: {
-      authenticate: (request) => {
-        const id = findCustomer(request);
-        return id === undefined ? undefined : { id, tenant: "shop" };
-      },
-      scope: "caller",
-    },
-  });
-  await host.start();
-  const { url } = await server.listen({ port: Number(process.env["PORT"] ?? 4270) });
-  console.log(url);
+function authenticate(request: Request) {
+  const id = customers.get(request.headers.get("authorization")?.replace("Bearer ", "") ?? "");
+  return id === undefined ? undefined : { id, tenant: "shop" };
 }
 
 /** Approves all open refunds; the server continues their runs. */
@@ -72,4 +48,5 @@ async function approveRefunds(by: string): Promise<void> {
 
 const [role, clerk = "Kim"] = process.argv.slice(2);
 if (role === "approve") await approveRefunds(clerk);
-else await serveCustomers();
+else
+  console.log((await serveSupportDesk(desk, { store, authenticate, port: Number(process.env["PORT"] ?? 4270) })).url);

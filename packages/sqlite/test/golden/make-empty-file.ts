@@ -1,5 +1,5 @@
 /**
- * Bytes of a new file: `node packages/sqlite/test/golden/make-empty-file.ts` writes `src/file/empty-file.ts` after a
+ * Bytes of a new file: `node packages/sqlite/test/golden/make-empty-file.ts` writes `src/new-file/empty-file.ts` after a
  * change of the schema.
  */
 import { Buffer } from "node:buffer";
@@ -8,7 +8,7 @@ import { join } from "node:path";
 import Database from "better-sqlite3";
 import { applicationId, migrations, pageBytes } from "../../src/file/schema.ts";
 
-const source = join(import.meta.dirname, "../../src/file/empty-file.ts");
+const source = join(import.meta.dirname, "../../src/new-file/empty-file.ts");
 
 /** Header bytes with the versions of the file format for writes and reads: 2 with a write-ahead log. */
 const formatBytes = [18, 19] as const;

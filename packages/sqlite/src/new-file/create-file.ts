@@ -4,9 +4,9 @@
  */
 import { Buffer } from "node:buffer";
 import { closeSync, fsyncSync, linkSync, openSync, writeSync } from "node:fs";
-import { discard } from "./discard.ts";
+import { discard } from "../file/discard.ts";
+import { createTempPath, releaseTempPath } from "../file/temp-file.ts";
 import { emptyFile } from "./empty-file.ts";
-import { createTempPath, releaseTempPath } from "./temp-file.ts";
 
 /** Permissions of a file that SQLite creates. */
 const fileMode = 0o644;
