@@ -105,7 +105,8 @@ function printLists(out, { provenance, licences, notes, packages }) {
   console.log(`changelog: ${notes.split("\n").filter((line) => line.startsWith("- ")).length} entries`);
   console.log(`licences of the ${licences.length} packages that users install with ours, all allowed:`);
   for (const { name, version, licence } of licences) console.log(`  ${licence.padEnd(14)} ${name} ${version}`);
-  console.log(`packages, in the order of publication (${provenance.note}):`);
+  console.log(`provenance: ${provenance.note}`);
+  console.log("packages, in the order of publication:");
   for (const { name, version, bytes, files, integrity } of packages)
     console.log(`  ${name} ${version}, ${Math.ceil(bytes / 1024)} KiB, ${files} files, ${integrity}`);
   console.log(`tarballs and lists: ${out} (${readdirSync(out).length} files)`);

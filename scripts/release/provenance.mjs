@@ -5,17 +5,17 @@
  * statement in jobs of GitHub Actions and GitLab CI only, and compare the repository of the manifest with the job's.
  */
 export function describeProvenance({ env, manifests, commit }) {
+  const without = manifests.filter(({ repository }) => repository === undefined);
   const missing = [
     ...(env["ACTIONS_ID_TOKEN_REQUEST_URL"] || env["SIGSTORE_ID_TOKEN"]
       ? []
       : ["a CI job of GitHub Actions or GitLab CI with an OIDC token"]),
-    ...manifests.filter(({ repository }) => repository === undefined).map(({ name }) => `"repository" of ${name}`),
+    ...(without.length === 0 ? [] : [`"repository" in the manifests of ${formatNames(without)}`]),
   ];
   if (missing.length === 0) return { attested: true, note: `built from commit ${commit} by a CI job, attested` };
-  return { attested: false, note: `built from commit ${commit}, not attested; missing: ${formatMissing(missing)}` };
+  return { attested: false, note: `built from commit ${commit}, not attested; it needs ${missing.join(" and ")}` };
 }
 
-function formatMissing(missing) {
-  const [first, second, ...rest] = missing;
-  return [first, second, ...(rest.length > 0 ? [`${rest.length} more`] : [])].filter(Boolean).join(", ");
+function formatNames([first, ...rest]) {
+  return rest.length === 0 ? first.name : `${first.name} and ${rest.length} more`;
 }

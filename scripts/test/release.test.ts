@@ -190,11 +190,11 @@ describe("the packages of a release", () => {
     const env = { ACTIONS_ID_TOKEN_REQUEST_URL: "https://token" };
     expect(describeProvenance({ env, manifests: [manifest], commit: "c0ffee" })).toMatchObject({ attested: true });
     expect(describeProvenance({ env: {}, manifests: [manifest], commit: "c0ffee" }).note).toContain(
-      "missing: a CI job",
+      "not attested; it needs a CI job",
     );
     expect(describeProvenance({ env, manifests: [{ name: "@x/a" }], commit: "c0ffee" })).toEqual({
       attested: false,
-      note: 'built from commit c0ffee, not attested; missing: "repository" of @x/a',
+      note: 'built from commit c0ffee, not attested; it needs "repository" in the manifests of @x/a',
     });
   });
 });

@@ -11,6 +11,7 @@ export interface CaseReport {
   readonly unit: string;
   readonly budget: Case["budget"];
   readonly checks: NonNullable<Case["checks"]>;
+  readonly amounts?: NonNullable<Case["amounts"]>;
   readonly maxGrowth?: number;
   readonly contenders: readonly Measurement[];
 }

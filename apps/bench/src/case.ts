@@ -40,6 +40,7 @@ export interface Case {
   /** Distances are measured to the first contender with the role `limit`. */
   readonly contenders: readonly Contender[];
   readonly checks?: readonly Check[];
+  readonly amounts?: readonly Amount[];
 }
 
 /** Ratio of two contenders that must hold in a single bench run on any machine. */
@@ -47,6 +48,13 @@ export interface Check {
   readonly subject: string;
   readonly baseline: string;
   readonly measure: "cpu" | "wall" | "bytes";
+  readonly max: number;
+}
+
+/** Bytes of a unit of a contender that must hold in a single bench run: they do not depend on the machine. */
+export interface Amount {
+  readonly subject: string;
+  readonly measure: "bytes";
   readonly max: number;
 }
 

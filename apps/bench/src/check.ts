@@ -1,6 +1,6 @@
 /**
- * Verdict of `--check`: ratios and growth within a single bench run, never absolute times, so that the verdict holds
- * on any machine.
+ * Verdict of `--check`: ratios, growth and amounts of memory within a single bench run, never absolute times, so that
+ * the verdict holds on any machine.
  */
 import type { Check } from "./case.ts";
 import type { CaseReport, Report } from "./case-report.ts";
@@ -31,7 +31,7 @@ const maxLoadThreads = 1_000;
 
 /** Returns a sentence for each violated ratio or limit. */
 export function listFailures({ cases, leaks, retainedHeap: retained, load }: Report): readonly string[] {
-  const failed = cases.flatMap((each) => [...checkRatios(each), ...checkGrowth(each)]);
+  const failed = cases.flatMap((each) => [...checkRatios(each), ...checkAmounts(each), ...checkGrowth(each)]);
   const { bytesPerStep = 0, bytesPerSavedStep = 0, bytesPerSend = 0 } = retained ?? {};
   for (const [unit, bytes] of Object.entries({
     superstep: bytesPerStep,
@@ -76,6 +76,16 @@ function checkRatios({ id, checks, contenders }: CaseReport): readonly string[] 
       : [
           `${id}: ${subjectName} needs ${ratio.toFixed(2)} times the ${label} of ${baselineName}, expected at most ${allowed}`,
         ];
+  });
+}
+
+function checkAmounts({ id, unit, amounts = [], contenders }: CaseReport): readonly string[] {
+  return amounts.flatMap(({ subject, measure, max }) => {
+    const found = contenders.find(({ name }) => name === subject);
+    const amount = found === undefined ? 0 : getCost(found, measure);
+    return amount <= max
+      ? []
+      : [`${id}: ${subject} needs ${Math.round(amount)} ${measure} for each ${unit}, expected at most ${max}`];
   });
 }
 

@@ -118,7 +118,7 @@ async function measureAll(options: Options, args: readonly string[]): Promise<Re
   for (const each of createCases(peers)) {
     if (!isCaseSelected(each.id, options)) continue;
     process.stderr.write(`${each.id} ...\n`);
-    const { id, title, unit, budget, checks = [], maxGrowth: maxGrowthOfCase } = each;
+    const { id, title, unit, budget, checks = [], amounts = [], maxGrowth: maxGrowthOfCase } = each;
     const open = (contender: Contender) =>
       contender.ownProcesses === true
         ? openRunner(contender)
@@ -130,6 +130,7 @@ async function measureAll(options: Options, args: readonly string[]): Promise<Re
       unit,
       budget,
       checks,
+      amounts,
       contenders,
       ...(maxGrowthOfCase === undefined ? {} : { maxGrowth: maxGrowthOfCase }),
     });

@@ -7,6 +7,7 @@ import { loadAgentPeers } from "../src/peers/agents.ts";
 import { loadBundler } from "../src/peers/esbuild.ts";
 import { type InstallResult, install, type Peer } from "../src/peers/install.ts";
 import { loadPeers, noPeers } from "../src/peers/langgraph.ts";
+import { loadServerPeers } from "../src/peers/servers.ts";
 import { createScratchFolder, type ScratchFolder } from "../src/scratch-files.ts";
 
 const reason = "npm install failed (1): npm error 404 Not Found";
@@ -118,6 +119,37 @@ test("an agent with an AI SDK model is measured beside the loops of the AI SDK w
     ["B14 sdk", "statewright", "AI SDK", "AI SDK streamText"],
   ]);
   expect(agents.installed.filter(({ main }) => main === "ai")).toHaveLength(1);
+});
+
+test("lists and runs over HTTP are measured beside the LangGraph dev server and the Mastra server", async () => {
+  const { servers, notices } = await loadServerPeers(createInstalledResult);
+  expect(notices).toEqual([
+    "LangGraph dev server (@langchain/langgraph-api 1.5.1).",
+    "Mastra server (@mastra/hono 1.7.9).",
+  ]);
+  const cases = createCases({ ...noPeers, servers }).filter(({ id }) => id === "B23 list" || id === "B23 run");
+  const names = ["statewright", "LangGraph dev server", "Mastra server", "bare server"];
+  expect(cases.map(({ contenders }) => contenders.map(({ name }) => name))).toEqual([names, names]);
+  const checked = ({ checks = [] }: (typeof cases)[number]) =>
+    checks.map(({ baseline, measure }) => [baseline, measure]);
+  expect(cases.map(checked)).toEqual(
+    cases.map(() =>
+      names.slice(1, 3).flatMap((name) => [
+        [name, "cpu"],
+        [name, "wall"],
+      ]),
+    ),
+  );
+});
+
+test("a server of a peer that fails to install is reported and left out", async () => {
+  expect(await loadServerPeers(createMissingResult)).toEqual({
+    servers: [],
+    notices: [
+      `LangGraph dev server (@langchain/langgraph-api 1.5.1) is missing: ${reason}.`,
+      `Mastra server (@mastra/hono 1.7.9) is missing: ${reason}.`,
+    ],
+  });
 });
 
 test("packages of an installation are counted, with our own separate", () => {

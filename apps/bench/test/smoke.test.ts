@@ -54,6 +54,14 @@ test("the bench has a row for each condition of users: defaults, short runs, res
   expect(createCases({ ...noPeers, installed: [own] }).map(({ id }) => id)).toContain("B22");
 });
 
+test("a silent stream has at most 20 KB of heap, and a visited thread none, as checked by the bench [V116]", () => {
+  const amounts = createCases(noPeers).flatMap(({ id, amounts: limits = [] }) => limits.map(({ max }) => [id, max]));
+  expect(amounts).toEqual([
+    ["B23 silent", 20_000],
+    ["B23 visited", 32],
+  ]);
+});
+
 test("the creation of a store is measured beside the creation of the same tables in better-sqlite3 [FX99]", () => {
   const newFile = createCases(noPeers).find(({ id }) => id === "B21 new");
   const [limit] = newFile?.contenders.filter(({ role }) => role === "limit") ?? [];
@@ -226,6 +234,18 @@ describe("the benchmark verdict", () => {
     const found = listFailures(getReport([contender("statewright", 9, 2), contender("peer", 10)]));
     expect(found).toHaveLength(2);
     expect(found.join(" ")).toMatch(/0\.90 times.*exponent 2\.00/);
+  });
+
+  test("the benchmark verdict names bytes of a unit above their limit", () => {
+    const report = getReport([{ ...contender("statewright", 1), bytes: 20_480 }]);
+    const withLimit = (max: number): Report => ({
+      ...report,
+      cases: report.cases.map((each) => ({ ...each, amounts: [{ subject: "statewright", measure: "bytes", max }] })),
+    });
+    expect(listFailures(withLimit(20_480))).toEqual([]);
+    expect(listFailures(withLimit(20_000))).toEqual([
+      "B0: statewright needs 20480 bytes for each nothing, expected at most 20000",
+    ]);
   });
 
   test("the benchmark verdict allows ours to grow like the limit of the same case", () => {

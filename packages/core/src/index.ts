@@ -164,6 +164,7 @@ export type { CancelRunsOptions } from "./resume/acts/cancel-runs.ts";
 export type { ActThreadFilter, DeleteThreadsOptions } from "./resume/acts/delete-threads.ts";
 export type { ResumeRunsOptions } from "./resume/acts/resume-runs.ts";
 export type { ActRunFilter } from "./resume/acts/run-list.ts";
+export { type SubmittedAnswers, submitAnswers } from "./resume/answers/submit-answers.ts";
 export { type CancelRunOptions, cancelRun } from "./resume/cancel-run.ts";
 export { type CheckRunsOptions, checkRuns, type RunCheck } from "./resume/check-runs.ts";
 export { type ConversationTypes, type EditOptions, editMessage } from "./resume/edit-message.ts";
@@ -212,6 +213,7 @@ export type {
   RunOptions,
   RunResult,
   StartOptions,
+  SubmitAnswersOptions,
   SubmitOptions,
 } from "./run/session/options/options.ts";
 export type { TextOptions } from "./run/session/text-stream.ts";

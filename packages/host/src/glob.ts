@@ -5,15 +5,22 @@
 import { matchIgnoreRules, parseIgnoreRules } from "./gitignore.ts";
 import { HostError } from "./host-error.ts";
 
+/** Maximum characters of a glob: those of a path. */
+const maxLength = 4_096;
+
 /** Maximum number of patterns after brace expansion of a glob. */
 const maxAlternatives = 256;
 
 /**
  * Creates a matcher for paths relative to the root, with `/`: `*` and `?` match within a name, `**` matches any
  * number of folders, `[a-z]` a character, `{ts,tsx}` one of several. A glob without a slash matches names at any
- * depth. Throws `io` for a glob that can match nothing: empty, or with an unclosed bracket or a trailing backslash.
+ * depth. Throws `too_large` for a glob of more than 4,096 characters or 256 patterns, and `io` for a glob that can match nothing: empty, or with an unclosed bracket or a trailing backslash.
  */
 export function createGlobMatcher(glob: string): (path: string) => boolean {
+  if (glob.length > maxLength) {
+    const fact = `The glob has ${glob.length} characters, more than ${maxLength}.`;
+    throw new HostError("too_large", `${fact} Use a shorter glob.`);
+  }
   const rules = expandBraces(glob.startsWith("./") ? glob.slice(2) : glob).flatMap((pattern) => {
     // Escapes a leading `#` or `!` and trailing spaces, which are literal in a glob but not in a .gitignore.
     const literal = pattern.replace(/^[#!]/, "\\$&").replace(/ +$/, (spaces) => "\\ ".repeat(spaces.length));

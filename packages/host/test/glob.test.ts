@@ -36,3 +36,8 @@ test("matching an adversarial glob takes time linear in its length", () => {
   expect(createGlobMatcher(`${"a*".repeat(500)}b`)("a".repeat(5_000))).toBe(false);
   expect(createGlobMatcher(`${"**/a/".repeat(200)}b`)("a/".repeat(2_000))).toBe(false);
 });
+
+test("a glob that is longer than a path is refused", () => {
+  expect(() => createGlobMatcher("a".repeat(4_097))).toThrow("The glob has 4097 characters, more than 4096.");
+  expect(createGlobMatcher("a".repeat(4_096))("a".repeat(4_096))).toBe(true);
+});

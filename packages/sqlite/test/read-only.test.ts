@@ -378,10 +378,14 @@ describe("a path without a file", () => {
     expect(readdirSync(home.path)).not.toContain("agnet.db");
   });
 
-  test("the near files of a path are those of another extension, else the databases of the folder [ND6, FX20]", () => {
-    for (const name of ["payments.db", "notes.txt", "agent.db"]) writeFileSync(join(home.path, name), "");
+  test("the near files of a path have another extension or folder, else are the databases of the folder [ND6, FX20]", () => {
+    mkdirSync(join(home.path, "data"));
+    for (const name of ["payments.db", "notes.txt", "agent.db", "data/orders.db"])
+      writeFileSync(join(home.path, name), "");
     for (const [name, near] of [
       ["payments.sqlite", ["payments.db"]],
+      ["orders.db", ["data/orders.db"]],
+      ["dta/orders.db", ["data/orders.db"]],
       ["conversations.sqlite3", ["agent.db", "payments.db"]],
     ] as const)
       expect(() => open({ readOnly: true }, join(home.path, name))).toThrow(

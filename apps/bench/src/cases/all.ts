@@ -34,6 +34,7 @@ import { createToolCallCase } from "./tool-call.ts";
 import { createToolTurnCase } from "./tool-turn.ts";
 import { createToolUpdateCase } from "./tool-updates.ts";
 import { createTypeCheckCase } from "./type-check.ts";
+import { createVisitedThreadCase } from "./visited-threads.ts";
 import { createWaitingRunCase } from "./waiting-run.ts";
 
 export function createCases(peers: Peers): readonly Case[] {
@@ -80,6 +81,7 @@ export function createCases(peers: Peers): readonly Case[] {
     createServedRunCase(peers),
     createServerStreamCase(),
     createSilentStreamCase(),
+    createVisitedThreadCase(),
     ...createOpenStoreCases(peers),
     ...createColdRunCases(peers),
     ...createBundleCases(peers),

@@ -1,7 +1,6 @@
 /** B23 stream and B23 silent: CPU per text event that a server streams, and heap per open silent stream. */
-import { setTimeout } from "node:timers/promises";
 import type { Case, Contender, Work } from "../case.ts";
-import { measureHeap } from "../collector.ts";
+import { measureSettledHeap } from "../collector.ts";
 import { measureTime } from "../measure.ts";
 import { openBareServer, openStatewrightServer, type StreamServer } from "../server/open-servers.ts";
 import { openStreamReaders, type StreamReaders } from "../server/stream-readers.ts";
@@ -60,6 +59,7 @@ export function createSilentStreamCase(): Case {
       createSilentContender("bare writer", "limit", openBareServer),
     ],
     checks: [{ subject: "statewright", baseline: "bare writer", measure: "bytes", max: 4 }],
+    amounts: [{ subject: "statewright", measure: "bytes", max: 20_000 }],
   };
 }
 
@@ -73,19 +73,6 @@ function createSilentContender(
 
 /** Streams that load and compile the code before the measurement. */
 const warmUpStreams = 100;
-
-/**
- * Returns the lowest of several measurements of the heap: requests are freed by weak references, some turns after a
- * collection. A few streams are measured once.
- */
-async function measureSettledHeap(streams: number): Promise<number> {
-  const sizes: number[] = [];
-  for (let nth = 0; nth < (streams < 1_000 ? 1 : 5); nth++) {
-    sizes.push(await measureHeap());
-    await setTimeout(100);
-  }
-  return Math.min(...sizes);
-}
 
 /** Opens all streams in each round, and measures the heap before and after the first. */
 function openSilent(open: (threads: readonly string[]) => Promise<StreamServer>): Work {

@@ -18,7 +18,10 @@ import { systemWorld } from "statewright/adapter";
 import * as z from "zod";
 import { counter } from "../cases/superstep.ts";
 import { interruptGraph } from "../interrupt-graph.ts";
-import { createScratchFile } from "../scratch-files.ts";
+import { createScratchFile, createScratchFolder } from "../scratch-files.ts";
+import type { ApiRequest } from "../server/api-server.ts";
+import { createRequestLoop } from "../server/request-loop.ts";
+import { start } from "../server/statewright-api.ts";
 
 /** Statements that read or change rows, write transactions and read transactions of one piece of work. */
 export interface StatementCounts {
@@ -79,10 +82,13 @@ export async function countStatements(): Promise<Readonly<Record<Name, Statement
 }
 
 /** Returns a sentence for each count above its limit. */
-export function findCountRegressions(counts: Readonly<Record<Name, StatementCounts>>): readonly string[] {
-  return (Object.keys(countLimits) as readonly Name[]).flatMap((name) =>
+export function findCountRegressions(
+  counts: Readonly<Record<string, StatementCounts>>,
+  limits: Readonly<Record<string, StatementCounts>>,
+): readonly string[] {
+  return Object.entries(limits).flatMap(([name, highest]) =>
     (["statements", "writes", "reads"] as const).flatMap((metric) => {
-      const [current, limit] = [counts[name][metric], countLimits[name][metric]];
+      const [current, limit] = [counts[name]?.[metric] ?? 0, highest[metric]];
       return current <= limit ? [] : [`${name}: ${metric}: ${current}, expected at most ${limit}`];
     }),
   );
@@ -92,6 +98,42 @@ export function findCountRegressions(counts: Readonly<Record<Name, StatementCoun
 function createWorldWithoutTimers(): World {
   const world = systemWorld();
   return { ...world, schedule: { ...world.schedule, after: () => () => undefined } };
+}
+
+/** Highest counts of requests to a server, whatever the number of its threads. */
+export const requestLimits = {
+  "a list of threads": { statements: 3, writes: 0, reads: 1 },
+  "a run of three nodes, answered at its end": { statements: 54, writes: 4, reads: 14 },
+} as const satisfies Readonly<Record<string, StatementCounts>>;
+
+/** Counts the statements of requests to a server with so many threads. */
+export async function countRequests(
+  threads: number,
+): Promise<Readonly<Record<keyof typeof requestLimits, StatementCounts>>> {
+  const executed = recordStatements();
+  const folder = createScratchFolder();
+  const { port, requests, close } = await start(folder.path);
+  const loop = createRequestLoop(port);
+  await loop.send(requests.createThread, threads);
+  const count = async (request: ApiRequest): Promise<StatementCounts> => {
+    await loop.send(request, 1);
+    let least: StatementCounts | undefined;
+    for (let repeat = 0; repeat < repeats; repeat++) {
+      executed.length = 0;
+      await loop.send(request, 1);
+      const counts = toCounts(executed);
+      if (least === undefined || counts.statements < least.statements) least = counts;
+    }
+    return least ?? toCounts([]);
+  };
+  const counts = {
+    "a list of threads": await count(requests.listThreads),
+    "a run of three nodes, answered at its end": await count(requests.run),
+  };
+  loop.close();
+  await close();
+  folder.remove();
+  return counts;
 }
 
 /** Wraps all statements that this process prepares from now on; returns the list of the executed ones. */

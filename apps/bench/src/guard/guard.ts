@@ -9,7 +9,13 @@ import { getHeapStatistics } from "node:v8";
 import type { Case, Work } from "../case.ts";
 import { createCases } from "../cases/all.ts";
 import { noPeers } from "../peers/langgraph.ts";
-import { countStatements, findCountRegressions } from "./count-statements.ts";
+import {
+  countLimits,
+  countRequests,
+  countStatements,
+  findCountRegressions,
+  requestLimits,
+} from "./count-statements.ts";
 import { runPlainWork } from "./plain-work.ts";
 
 /** Case of each path, and the number of units per round. */
@@ -57,7 +63,8 @@ export async function runGuard(args: readonly string[]): Promise<number> {
   const regressions = [
     ...findRegressions(current, recordedCosts),
     // Last, since the wrapped statements would slow the paths.
-    ...findCountRegressions(await countStatements()),
+    ...findCountRegressions(await countStatements(), countLimits),
+    ...findCountRegressions(await countRequests(100), requestLimits),
   ];
   for (const line of regressions) process.stderr.write(`bench: ${line}\n`);
   return regressions.length > 0 ? 1 : 0;

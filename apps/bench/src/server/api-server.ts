@@ -26,5 +26,10 @@ export interface ApiServer {
   readonly requests: ApiRequests;
 }
 
+/** Started server that closes itself; a server in a process of its own ends with the process. */
+export interface ClosableApiServer extends ApiServer {
+  readonly close: () => Promise<void>;
+}
+
 /** Starts a server whose files are in the folder. */
 export type StartApiServer = (folder: string) => Promise<ApiServer>;

@@ -1,27 +1,27 @@
 /** Server of Statewright with a graph of three nodes, saved to SQLite with synchronous=NORMAL, behind a token. */
 import { join } from "node:path";
 import { serve } from "@statewright/server";
-import { defineGraph, defineState, END, engine, START, sqliteStore } from "statewright";
-import * as z from "zod";
-import type { ApiServer } from "./api-server.ts";
-
-const count = ({ n }: { readonly n: number }) => ({ n: n + 1 });
-
-const chain = defineGraph({ name: "chain", state: defineState({ n: z.number() }) })
-  .nodes({ first: count, second: count, third: count })
-  .edges({ [START]: "first", first: "second", second: "third", third: END });
+import { engine, sqliteStore } from "statewright";
+import type { ClosableApiServer } from "./api-server.ts";
+import { chain } from "./open-chain-server.ts";
 
 const token = "the-token-of-the-bench";
 
 /** Starts the server. */
-export async function start(folder: string): Promise<ApiServer> {
+export async function start(folder: string): Promise<ClosableApiServer> {
   const store = sqliteStore(join(folder, "store.db"), { durability: "normal" });
   const host = engine({ store, graphs: [chain] });
   await host.start();
-  const { port } = await serve({ engine: host, access: { token } }).listen({ port: 0, handleSigterm: false });
+  const server = serve({ engine: host, access: { token } });
+  const { port } = await server.listen({ port: 0, handleSigterm: false });
   const headers = { authorization: `Bearer ${token}` };
   return {
     port,
+    close: async () => {
+      await server.close();
+      await host.stop();
+      await store.close();
+    },
     requests: {
       createThread: {
         method: "POST",

@@ -1,5 +1,6 @@
 /** Support desk: finds orders without approval, and waits for a person's approval of large refunds. */
-import { type AnyModel, createAgent, defineContext, defineTool, inject, type Store } from "statewright";
+import { type Caller, serve } from "@statewright/server";
+import { type AnyModel, createAgent, defineContext, defineTool, engine, env, inject, type Store } from "statewright";
 import { confirmTools, redactPersonal } from "statewright/middleware";
 import * as z from "zod";
 
@@ -71,4 +72,30 @@ export function createSupportDesk(model: AnyModel, { bank, orders, store }: Supp
       }),
     ],
   });
+}
+
+/** Returns the customer of a request; undefined for a request without a customer. */
+type FindCaller = (request: Request) => Caller | undefined;
+
+type SupportDesk = ReturnType<typeof createSupportDesk>;
+
+/** Puts the support desk behind HTTP: each customer is a caller, whose id becomes the hidden customer id. */
+export async function serveSupportDesk(
+  desk: SupportDesk,
+  {
+    store,
+    authenticate,
+    port,
+  }: Pick<SupportServices, "store"> & { readonly authenticate: FindCaller; readonly port: number },
+) {
+  const host = engine({
+    store,
+    graphs: [desk],
+    secrets: env(["BANK_KEY"]),
+    context: ({ owner }) => ({ customerId: owner }),
+  });
+  await host.start();
+  const server = serve({ engine: host, access: { authenticate, scope: "caller" } });
+  const { url } = await server.listen({ port });
+  return { host, server, url };
 }

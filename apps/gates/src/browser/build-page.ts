@@ -24,7 +24,7 @@ export function buildPage(name: string): string {
   for (const page of readdirSync(pages)) cpSync(join(pages, page, "src"), join(root, page, "src"), { recursive: true });
   cpSync(source, folder, { recursive: true, filter: (file) => !["node_modules", "dist"].includes(basename(file)) });
   if (!existsSync(marker)) {
-    runNpm(folder, ["install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]);
+    runNpm(folder, ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]);
     writeFileSync(marker, "");
   }
   runNpm(folder, ["run", "check"]);

@@ -45,13 +45,31 @@ const schedule: Schedule = createSchedule({
   soon: runAfterTurn,
 });
 
+const dropMessage: Log = () => undefined;
+
+/** Reports a probable mistake of the calling program: to the log of the world, or without a log to the console. */
+export function warnCaller(
+  world: Pick<World, "log">,
+  message: string,
+  fields: Readonly<Record<string, unknown>>,
+): void {
+  if (world.log !== dropMessage) {
+    world.log("warn", message, fields);
+    return;
+  }
+  const places = Object.entries(fields).map(([name, value]) => `${name} ${JSON.stringify(value)}`);
+  (globalThis as { readonly console?: { readonly warn: (text: string) => void } }).console?.warn(
+    `statewright: ${message} (${places.join(", ")})`,
+  );
+}
+
 /** Creates the real world: wall clock, platform random numbers and timers; no log by default. */
 export function systemWorld(options: { readonly log?: Log } = {}): World {
   return {
     clock,
     random: { next: () => Math.random() },
     schedule,
-    log: options.log ?? (() => undefined),
+    log: options.log ?? dropMessage,
   };
 }
 

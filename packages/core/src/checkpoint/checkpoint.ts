@@ -71,7 +71,7 @@ export interface Control {
  */
 export type SavedWriters = Readonly<Record<string, number | readonly SavedWriter[]>>;
 
-/** A task, what the task wrote (number of items of a list, keys of a record, otherwise 1), and its tool call. */
+/** Task, number of items of a list or keys of a record (otherwise 1), and tool call. */
 export type SavedWriter = readonly [task: string, part: number | readonly string[], call?: string];
 
 /**

@@ -39,7 +39,7 @@ export type ContextOf<Declared extends Pick<ContextDefinition, "schema" | "types
 
 /** Context as passed to a run: values without a default are required. */
 export type GivenContext<Shape extends ContextShape> = WithOptional<{
-  [Name in keyof Shape]: SchemaInput<Shape[Name]>;
+  [Name in keyof Shape]: DeepReadonly<SchemaInput<Shape[Name]>>;
 }>;
 
 /** Declared context. `from` creates a hidden tool argument from a part of the context. */

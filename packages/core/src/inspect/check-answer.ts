@@ -11,7 +11,8 @@ import { readStoreTime } from "../checkpoint/read-store-time.ts";
 import type { Store } from "../checkpoint/store.ts";
 import { createAnsweredError } from "../run/conversation/answered-error.ts";
 import { checkCodecOption, checkStoreOption, checkWorldOption } from "../run/session/options/check-run-options.ts";
-import { type Codec, createGuardedCodec, plainCodec } from "../state/codec.ts";
+import { type Codec, createGuardedCodec } from "../state/codec.ts";
+import { lenientCodec } from "../state/lenient-codec.ts";
 import { jsonSchemaInput } from "../tool/arguments/json-schema.ts";
 import { requireThread } from "./get-history.ts";
 
@@ -25,7 +26,7 @@ export interface CheckAnswerOptions {
   readonly value: unknown;
   /** Clock, random source and log. Default: the system world. */
   readonly world?: World;
-  /** Codec of values other than plain data, as in the run. Default: plain data and built-in types. */
+  /** Codec of values other than plain data. Default: `createLenientCodec()`, which shows unknown classes as foreign. */
   readonly codec?: Codec;
 }
 
@@ -62,7 +63,7 @@ export async function checkAnswer(store: Store, options: CheckAnswerOptions): Pr
   checkOptions("checkAnswer", options, optionKeys);
   checkCodecOption("checkAnswer", options.codec);
   checkWorldOption("checkAnswer", options.world);
-  const { interrupt, value, world = systemWorld(), codec = plainCodec } = options;
+  const { interrupt, value, world = systemWorld(), codec = lenientCodec } = options;
   if (typeof interrupt !== "string")
     throw invalidOption({
       where: "checkAnswer",

@@ -10,7 +10,7 @@ import type { OpenInterrupt } from "../run/events/run-event.ts";
 import { checkCodecOption, checkStoreOption, checkWorldOption } from "../run/session/options/check-run-options.ts";
 import { toOpenInterrupt } from "../run/session/run-row.ts";
 import { type Codec, createGuardedCodec } from "../state/codec.ts";
-import { createLenientCodec } from "../state/lenient-codec.ts";
+import { lenientCodec } from "../state/lenient-codec.ts";
 import type { WithCursor } from "./list-threads.ts";
 import { createTextRedactor } from "./read/read-redactor.ts";
 
@@ -65,7 +65,7 @@ export async function listInterrupts(
   checkOptions("listInterrupts", filter, optionKeys);
   checkCodecOption("listInterrupts", filter.codec);
   checkWorldOption("listInterrupts", filter.world);
-  const { world = systemWorld(), codec = createLenientCodec(), redact, before, ...query } = filter;
+  const { world = systemWorld(), codec = lenientCodec, redact, before, ...query } = filter;
   const reader = { codec: createGuardedCodec(codec), redact: createTextRedactor("listInterrupts", redact) };
   const rows = await store.openInterrupts({
     ...query,

@@ -8,7 +8,7 @@ import type { Store, StoreReads } from "../checkpoint/store.ts";
 import { findMessageIssue, getMessageText, type Message } from "../model/message.ts";
 import { checkCodecOption, checkStoreOption } from "../run/session/options/check-run-options.ts";
 import { type Codec, createGuardedCodec } from "../state/codec.ts";
-import { createLenientCodec } from "../state/lenient-codec.ts";
+import { lenientCodec } from "../state/lenient-codec.ts";
 import { type ListedThread, type ListThreadsOptions, listThreads, redactThread } from "./list-threads.ts";
 import { createTextRedactor } from "./read/read-redactor.ts";
 
@@ -109,7 +109,7 @@ export async function searchThreads(store: Store, options: SearchThreadsOptions)
     text,
     maxMessages,
     channel,
-    codec: createGuardedCodec(codec ?? createLenientCodec()),
+    codec: createGuardedCodec(codec ?? lenientCodec),
     redact: createTextRedactor("searchThreads", redact),
   };
   const threads = await listThreads(store, { ...filter, limit });

@@ -16,7 +16,7 @@ import {
 } from "../run/session/options/check-run-options.ts";
 import { createStoredEventReader } from "../run/session/stored-events.ts";
 import type { Codec } from "../state/codec.ts";
-import { createLenientCodec } from "../state/lenient-codec.ts";
+import { lenientCodec } from "../state/lenient-codec.ts";
 import type { Tool } from "../tool/definition/tool.ts";
 import { followThread, type StopSignal } from "./follow-thread.ts";
 import { requireThread } from "./get-history.ts";
@@ -117,7 +117,7 @@ export async function openEvents(
     members: ["aborted", "addEventListener"],
     expected: "the signal of an AbortController that ends the stream",
   });
-  const { store, after = 0, views, follow, everyMs, world = systemWorld(), codec = createLenientCodec() } = options;
+  const { store, after = 0, views, follow, everyMs, world = systemWorld(), codec = lenientCodec } = options;
   const thread = checkId("thread", options.thread);
   const { createdAt } = await requireThread(store, thread);
   const branch = options.branch === undefined ? undefined : checkId("branch", options.branch);

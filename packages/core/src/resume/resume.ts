@@ -21,9 +21,9 @@ import type { State } from "../run/session/returns.ts";
 import type { Session } from "../run/session/session.ts";
 import { getCodec, getWorld, type OpenSessionOptions, openSession, release } from "../run/task/open-session.ts";
 import { copyInput } from "../state/copy-input.ts";
+import { findRepeatedOutcome, findRunOutcome } from "./answers/repeated-answers.ts";
 import { findKeyedEvents } from "./keyed-events.ts";
 import { type Opening, openOrDeliver, type PostedEvents } from "./open-or-deliver.ts";
-import { findRepeatedOutcome, findRunOutcome } from "./repeated-answers.ts";
 
 /**
  * Resumes a thread: executes only tasks without a recorded result. Answers are matched by interrupt id or key. A

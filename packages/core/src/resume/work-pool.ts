@@ -8,7 +8,7 @@ import { createCurrentWork } from "./current-work.ts";
 import type { PendingWork } from "./pending-work.ts";
 
 /** Time in milliseconds between two releases of claims that have found no slot: such a run waits at most twice as long. */
-const releaseMs = 250;
+const releaseMs = 1_000;
 
 export interface WorkPool {
   /** Number of works that are active or wait for a slot. */

@@ -4,7 +4,7 @@ import { addErrorPlace, isStatewrightError, StatewrightError } from "../base/err
 import { createId } from "../base/ids.ts";
 import { invalidOption } from "../base/invalid-option.ts";
 import { isPlainObject } from "../base/json.ts";
-import type { World } from "../base/world.ts";
+import { type World, warnCaller } from "../base/world.ts";
 import type { RunRow } from "../checkpoint/checkpoint.ts";
 import type { QueueWrite } from "../checkpoint/store.ts";
 import { checkTenant } from "../checkpoint/thread-rules.ts";
@@ -152,8 +152,8 @@ const warnedGraphs: WeakSet<Graph> = new WeakSet();
 function warnAboutStore({ graph, options }: RunCaller, thread: string): void {
   if (warnedGraphs.has(graph)) return;
   warnedGraphs.add(graph);
-  getWorld(options).log(
-    "warn",
+  warnCaller(
+    getWorld(options),
     "a run has a thread and no store: the next run of the thread starts without its state; pass a store, or remove the thread",
     { graph: graph.name, thread },
   );

@@ -34,3 +34,6 @@ export function createLenientCodec(classes: readonly ClassCodec[] = []): Codec {
     decode: (text) => decodeWith(decodeValue, text),
   };
 }
+
+/** Codec of readers that get none. */
+export const lenientCodec: Codec = createLenientCodec();

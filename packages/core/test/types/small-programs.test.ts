@@ -37,6 +37,7 @@ import {
   run,
   START,
   send,
+  subgraph,
   toolNode,
 } from "../../src/index.ts";
 import { createVirtualWorld } from "../support/virtual-world.ts";
@@ -539,6 +540,20 @@ test("channels, interrupts and a context of any JSON compile, and nodes read JSO
     .edges({ [START]: "read", read: END });
   const { state } = await run(graph, { context: { settings: { theme: ["dark"] } }, input: {} }).result;
   expect(state.any).toEqual({ theme: ["dark"] });
+});
+
+test("a context with lists takes readonly lists, and an inner graph gets it without a mapping [FX31]", async () => {
+  const Team = defineContext({ roles: z.array(z.string()), limits: z.object({ days: z.array(z.number()) }) });
+  const Count = defineState({ count: z.number().default(0) });
+  const inner = defineGraph({ name: "inner", state: Count, context: Team })
+    .nodes({ read: (_state, { context }) => ({ count: context.roles.length + context.limits.days.length }) })
+    .edges({ [START]: "read", read: END });
+  const outer = defineGraph({ name: "outer", state: Count, context: Team })
+    .nodes({ read: subgraph(inner, { input: () => ({}), output: ({ count }) => ({ count }) }) })
+    .edges({ [START]: "read", read: END });
+  const roles: readonly string[] = ["editor"];
+  const { state } = await run(outer, { context: { roles, limits: { days: [1, 2] } }, input: {} }).result;
+  expect(state.count).toBe(3);
 });
 
 test("the injections of a state and of a context have the types of the selected parts [FX34]", () => {

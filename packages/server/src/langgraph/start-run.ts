@@ -1,7 +1,8 @@
 /** Starts and continues runs for requests of LangGraph clients. */
-import { isStatewrightError, type RunStatus } from "@statewright/core";
-import type { CallerService, StartedRun } from "../service/caller-service.ts";
+import { isStatewrightError, START } from "@statewright/core";
+import type { CallerService, StartedRun, StateView } from "../service/caller-service.ts";
 import { loadAssistantGraph } from "./assistants.ts";
+import { isRestingStatus } from "./await-turn.ts";
 import { type BuiltInput, buildInput, buildUpdate } from "./build-input.ts";
 import { createInputProblem, createRefusal } from "./create-problem.ts";
 import { parseResume } from "./parse-resume.ts";
@@ -127,11 +128,14 @@ async function moveToRoot(request: RunRequest, built: BuiltInput | undefined): P
   if (built === undefined)
     throw createInputProblem("/input", "expected an input for a run at the beginning of the thread");
   const first = await service.getState(thread, { at: firstCheckpoint });
-  const { messages } = first.values;
-  const removeMessages = Array.isArray(messages) ? messages.filter(isMessage).map(({ id }) => id) : [];
+  const removeMessages = listMessageIds(first);
   const hash = (await hashRequest(request, built)) ?? String((await service.listBranches(thread)).length);
   const branch = await forkOnce(request, { at: first.checkpoint, name: rootBranchPrefix + hash, moveHead: true });
   return { branch, removeMessages };
+}
+
+function listMessageIds({ values: { messages } }: StateView): readonly string[] {
+  return Array.isArray(messages) ? messages.filter(isMessage).map(({ id }) => id) : [];
 }
 
 /** Checkpoints of a thread are counted from 1. */
@@ -164,9 +168,6 @@ async function forkThread({ service, thread, body }: RunRequest, fork: ForkReque
 
 const busyModes = { reject: "reject", interrupt: "cancel", rollback: "rollback", enqueue: "enqueue" } as const;
 
-/** Statuses of a run that is not at work and not over: LangGraph takes such a thread for free. */
-const restingStatuses: ReadonlySet<RunStatus | undefined> = new Set(["waiting", "paused", "failed", "parked"]);
-
 type StartInput = Parameters<CallerService["startRun"]>[1];
 
 /**
@@ -182,12 +183,12 @@ async function startWithInput({ service, thread, body }: RunRequest, start: Star
   } catch (error) {
     if (onBusy !== "reject" || !isStatewrightError(error, "thread_busy")) throw error;
     const { status } = await service.getThread(thread);
-    if (!restingStatuses.has(status)) throw error;
+    if (!isRestingStatus(status)) throw error;
     return await service.startRun(thread, { ...start, onBusy: "cancel" });
   }
 }
 
-/** Moves the head of a thread back to the checkpoint before a run; does nothing if the thread began with the run. */
+/** Moves the head of a thread back to the checkpoint before a run. A thread that began with the run has no messages then. */
 export async function rollBackRun(service: CallerService, thread: string, run: string): Promise<void> {
   const { branch } = await service.getRun(run);
   let before: string | undefined;
@@ -199,13 +200,23 @@ export async function rollBackRun(service: CallerService, thread: string, run: s
       return;
     }
     before = page.next;
+    if (before === undefined && page.data.length > 0) await removeFirstRun(service, thread);
   } while (before !== undefined);
+}
+
+/** Begins a thread anew on a branch of its first checkpoint, without the messages of the checkpoint. */
+async function removeFirstRun(service: CallerService, thread: string): Promise<void> {
+  const first = await service.getState(thread, { at: firstCheckpoint });
+  const name = `${rootBranchPrefix}${(await service.listBranches(thread)).length}`;
+  const { branch } = await service.fork(thread, { at: first.checkpoint, name, moveHead: true });
+  const messages = listMessageIds(first).map((id) => ({ remove: id }));
+  if (messages.length > 0) await service.updateState(thread, { changes: { messages }, as: START, branch });
 }
 
 /** Returns true if the newest run of the thread rests without an end; false for a missing thread. */
 async function isResting(service: CallerService, thread: string): Promise<boolean> {
   try {
-    return restingStatuses.has((await service.getThread(thread)).status);
+    return isRestingStatus((await service.getThread(thread)).status);
   } catch (error) {
     if (!isStatewrightError(error, "unknown_thread")) throw error;
     return false;

@@ -23,6 +23,12 @@ export function createChangedCheckpointProblem(expected: number, head: number | 
   return new RequestProblem(createProblem("checkpoint_changed", { detail }));
 }
 
+/** Failure of an answer to an interrupt of a branch that the head has left: a page that shows it is out of date. */
+export function createLeftBranchProblem(branch: string, head: string): RequestProblem {
+  const detail = `The interrupt is on the branch "${branch}", and the head of the thread is on "${head}". Pass branch: "${branch}" to answer it.`;
+  return new RequestProblem({ ...createProblem("checkpoint_changed", { detail }), status: 409 });
+}
+
 /** Failure of a value of a request that no schema of a graph checks. */
 export function createInvalidRequestProblem(detail: string): RequestProblem {
   return new RequestProblem(createProblem("invalid_request", { detail }));

@@ -1,5 +1,5 @@
 /** Commands of a run request that exclude each other. */
-import { defineGraph, defineState, END, memoryStore, START, type Store } from "@statewright/core";
+import { channel, defineGraph, defineState, END, memoryStore, START, type Store } from "@statewright/core";
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { langgraph } from "../../src/langgraph.ts";
@@ -32,6 +32,44 @@ test("an enqueued input on a thread that waits for a person ends the waiting run
   const { status, body } = await sendJson("/langgraph/threads/t1/runs/wait", { body: ask("m2", "Hello") });
   expect(status).toBe(200);
   expect(JSON.stringify(body)).toContain("You said: Hello");
+});
+
+test("an input that is enqueued behind a run that comes to wait later ends that run and starts [V36]", async () => {
+  let enter = (): void => undefined;
+  let open = (): void => undefined;
+  const isEntered = new Promise<void>((resolve) => {
+    enter = resolve;
+  });
+  const isOpen = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  const graph = defineGraph({
+    name: "gated",
+    state: defineState({ text: z.string().default(""), seen: channel.list(z.string()) }),
+    interrupts: { sure: { payload: z.string(), answer: z.boolean() } },
+  })
+    .nodes({
+      ask: async ({ text }, { interrupt }) => {
+        if (text !== "first") return { seen: [text] };
+        enter();
+        await isOpen;
+        return { seen: [String(await interrupt("sure", { payload: "Sure?" }))] };
+      },
+    })
+    .edges({ [START]: "ask", ask: END });
+  const { sendJson, clock } = await createTestServer({ protocols: [langgraph()], graphs: [graph] });
+  await sendJson("/langgraph/threads", { body: { thread_id: "t1" } });
+  const ask = (text: string) => ({ assistant_id: "gated", input: { text }, multitask_strategy: "enqueue" });
+  const first = sendJson("/langgraph/threads/t1/runs/wait", { body: ask("first") });
+  await clock.until(isEntered);
+  const path = "/langgraph/threads/t1/runs";
+  const waited = sendJson(`${path}/wait`, { body: ask("second") });
+  const page = z.array(z.object({ status: z.string() }));
+  while (page.parse((await sendJson(path)).body).length < 2);
+  open();
+  expect(JSON.stringify((await first).body)).toContain("__interrupt__");
+  expect(await waited).toMatchObject({ status: 200, body: { text: "second", seen: ["second"] } });
+  expect(page.parse((await sendJson(path)).body).map(({ status }) => status)).toEqual(["success", "interrupted"]);
 });
 
 test("a command with an answer and an update is refused with 422, and the interrupt stays open [V53]", async () => {

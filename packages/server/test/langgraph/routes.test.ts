@@ -132,6 +132,20 @@ describe("busy threads", () => {
     });
   });
 
+  test("a cancel with rollback of the first run of a thread leaves a thread without messages, which takes a new input", async () => {
+    const client = await createLangGraphServer();
+    const thread = await client.createThread();
+    await client.run(thread, { input: human("transfer") });
+    const [run] = z
+      .array(z.object({ run_id: z.string() }))
+      .parse((await client.send("GET", `/threads/${thread}/runs`)).body);
+    const cancelled = await client.send("POST", `/threads/${thread}/runs/${run?.run_id}/cancel?action=rollback&wait=1`);
+    expect(cancelled.status).toBe(204);
+    expect(await readMessages(client, thread)).toEqual([]);
+    await client.run(thread, { input: human("hello") });
+    expect((await readMessages(client, thread)).map(({ content }) => content)).toEqual(["hello", "You said: hello"]);
+  });
+
   test("a cancel with rollback moves the thread back to where the run began", async () => {
     const client = await createLangGraphServer();
     const thread = await client.createThread();

@@ -53,6 +53,17 @@ describe.each(storeKinds)("in a store of kind %s", (kind) => {
     expect((await service.waitForRun(run, never)).status).toBe("done");
   });
 
+  test("an answer to an interrupt of a branch that the head has left is refused, and taken with the name of the branch [V30]", async () => {
+    const { service } = createTestServices(openTestStore(kind, systemWorld()));
+    const { run, interrupt } = await startWaiting(service, "t");
+    await service.fork("t", { at: 1, name: "other", moveHead: true });
+    const answers = { [interrupt]: { approved: true } };
+    expect(await service.answer("t", { answers }).catch(getCode)).toBe("checkpoint_changed");
+    expect((await service.getRun(run)).status).toBe("waiting");
+    await service.answer("t", { answers, branch: "main" });
+    expect((await service.waitForRun(run, never)).status).toBe("done");
+  });
+
   test("the right to answer is a right of its own [V106]", async () => {
     const store = openTestStore(kind, systemWorld());
     const { interrupt } = await startWaiting(createTestServices(store).service, "t");

@@ -60,13 +60,19 @@ export class RunClaims {
     this.#onFault = onFault;
   }
 
-  /** Returns true if the request would find a run. */
-  hasAny(request: RunClaimRequest, isTaken: IsTaken): boolean {
+  /**
+   * Lists the kinds to claim, none if the request would find no run. Crashed runs are among all runs at work, of which
+   * nearly all have a living owner: without a crashed run, a claim does not search them inside its write.
+   */
+  listKinds(request: RunClaimRequest, isTaken: IsTaken): readonly ClaimableKind[] {
     const living = this.#owner.listLiving();
-    for (const kind of request.kinds)
+    const isFound = (kind: ClaimableKind): boolean => {
       for (const candidate of this.#startable.select(kind, request, living))
         if (isFree(candidate, request, isTaken)) return true;
-    return false;
+      return false;
+    };
+    const kinds = request.kinds.filter((kind) => kind !== "crashed" || isFound(kind));
+    return kinds.includes("crashed") || kinds.some(isFound) ? kinds : [];
   }
 
   /** Claims up to `limit` runs. */

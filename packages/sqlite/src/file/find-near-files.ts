@@ -1,11 +1,14 @@
 /** Suggestions for a path without a file: files with similar names, and the nearest existing folder. */
-import { readdirSync, statSync } from "node:fs";
+import { type Dirent, existsSync, readdirSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { StatewrightError } from "@statewright/core";
 import { listNames } from "../rows/list-names.ts";
 
 /** Maximum number of suggested files. */
 const maxSuggestions = 5;
+
+/** Maximum number of folders in which a file is searched. */
+const maxSearchedFolders = 200;
 
 /** Files that stores create beside a database. */
 const companion = /-(?:wal|shm|journal|owner-\d+|reserve-\d+|partial-[\d-]+)$/;
@@ -49,7 +52,7 @@ function findExistingFolder(folder: string): string {
 
 /**
  * Lists files whose names differ from a name in few characters, or in the extension of a database, most similar first;
- * without such files the databases of the folder.
+ * without such files those of this name in the folders below, or the databases of the folder.
  */
 function listSimilarFiles(folder: string, name: string): readonly string[] {
   const limit = Math.max(3, Math.floor(name.replace(databaseExtension, "").length / 3));
@@ -59,7 +62,20 @@ function listSimilarFiles(folder: string, name: string): readonly string[] {
     .sort((left, right) => left.distance - right.distance || (left.file < right.file ? -1 : 1))
     .slice(0, maxSuggestions)
     .map(({ file }) => join(folder, file));
-  return similar.length > 0 ? similar : listDatabases(folder);
+  if (similar.length > 0) return similar;
+  const below = listBelow(folder, name);
+  return below.length > 0 ? below : listDatabases(folder);
+}
+
+/** Lists the files of a name in the folders directly below a folder: another folder was meant. */
+function listBelow(folder: string, name: string): readonly string[] {
+  return listEntries(folder)
+    .filter((entry) => entry.isDirectory())
+    .slice(0, maxSearchedFolders)
+    .map((entry) => join(folder, entry.name, name))
+    .filter((path) => existsSync(path))
+    .sort()
+    .slice(0, maxSuggestions);
 }
 
 const databaseExtension = /\.(?:db|db3|sqlite|sqlite3)$/i;
@@ -83,10 +99,14 @@ function listDatabases(folder: string): readonly string[] {
 }
 
 function listFiles(folder: string): readonly string[] {
-  if (listNames(folder).length === 0) return [];
-  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) =>
+  return listEntries(folder).flatMap((entry) =>
     entry.isDirectory() || companion.test(entry.name) ? [] : [entry.name],
   );
+}
+
+/** Lists the entries of a folder; empty for an unreadable folder. */
+function listEntries(folder: string): readonly Dirent[] {
+  return listNames(folder).length === 0 ? [] : readdirSync(folder, { withFileTypes: true });
 }
 
 /** Number of characters to insert, remove or replace between two texts. */

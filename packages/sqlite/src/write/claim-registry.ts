@@ -3,9 +3,11 @@
 import type { StatewrightError, World } from "@statewright/core";
 import {
   type Claim,
+  type ClaimableKind,
   type ClaimedRun,
   type ClaimRequest,
   type Commit,
+  claimRules,
   type InputCounts,
   type RunClaimRequest,
   storeRules,
@@ -52,6 +54,8 @@ export class ClaimRegistry {
   #foundAll = false;
   /** Time of the last question to all owners, by the monotonic clock. */
   #askedAt: number = Number.NEGATIVE_INFINITY;
+  /** Requests without a crashed run at the last question to all owners, by the names of their rotations. */
+  readonly #withoutCrashed: Set<string> = new Set();
   /** Claims of starting runs, written with the first commit of the run. */
   readonly #deferred: Map<string, DeferredClaim> = new Map();
 
@@ -75,29 +79,50 @@ export class ClaimRegistry {
   /**
    * Claims runs with their threads. Owners are asked whether they live before the write: now and then, and whenever
    * fewer runs are found than requested, since threads of a dead owner may have more. Finding no run costs no write.
+   * Crashed runs are searched before the write, when the owners are asked.
    */
   async claimRuns(request: RunClaimRequest): Promise<readonly ClaimedRun[]> {
-    const { transactions, world, owner, runClaims } = this.#parts;
+    const { transactions, world } = this.#parts;
+    transactions.refuseClosed();
     if (this.hasFailedReleases()) await this.retryReleases();
     const isTaken = (thread: string): boolean => this.#deferred.has(thread);
     const now = world.clock.monotonic();
     const asksFirst = this.#foundAll !== true || now - this.#askedAt >= askEveryMs;
-    const hasAny = transactions.readNow(() => {
-      if (asksFirst) owner.askAll();
-      return !asksFirst || runClaims.hasAny(request, isTaken);
-    });
+    const kinds = asksFirst ? this.#askForKinds(request, isTaken) : this.#listLikelyKinds(request);
     if (asksFirst) this.#askedAt = now;
     this.#foundAll = false;
-    if (!hasAny) return [];
-    const written = await transactions.write(undefined, () => this.#claimRuns(request, isTaken), {
-      onDone: (claims) => {
-        for (const { claimed } of claims) this.#threads.set(claimed.id, claimed);
-      },
-    });
+    const written = kinds.length === 0 ? [] : await this.#writeClaims({ ...request, kinds }, isTaken);
     const claimedRuns = written.map(({ claimedRun }) => claimedRun);
     this.#foundAll = written.length === request.limit;
     if (this.#foundAll || asksFirst) return claimedRuns;
     return [...claimedRuns, ...(await this.#claimMore({ ...request, limit: request.limit - written.length }))];
+  }
+
+  /** Asks all owners whether they live, then lists the kinds of runs to claim, none if there is no run. */
+  #askForKinds(request: RunClaimRequest, isTaken: (thread: string) => boolean): readonly ClaimableKind[] {
+    const { transactions, owner, runClaims } = this.#parts;
+    const kinds = transactions.readNow(() => {
+      owner.askAll();
+      return runClaims.listKinds(request, isTaken);
+    });
+    this.#withoutCrashed.clear();
+    if (request.kinds.includes("crashed") && !kinds.includes("crashed"))
+      this.#withoutCrashed.add(claimRules.toRotationName(request.graphs));
+    return kinds;
+  }
+
+  /** Lists the kinds of runs that the file had when the owners were asked. */
+  #listLikelyKinds({ kinds, graphs }: RunClaimRequest): readonly ClaimableKind[] {
+    if (!this.#withoutCrashed.has(claimRules.toRotationName(graphs))) return kinds;
+    return kinds.filter((kind) => kind !== "crashed");
+  }
+
+  #writeClaims(request: RunClaimRequest, isTaken: (thread: string) => boolean): Promise<readonly WrittenRunClaim[]> {
+    return this.#parts.transactions.write(undefined, () => this.#claimRuns(request, isTaken), {
+      onDone: (claims) => {
+        for (const { claimed } of claims) this.#threads.set(claimed.id, claimed);
+      },
+    });
   }
 
   /** Claims further runs. A failure is logged: the caller holds the claims before, and has to run them. */

@@ -71,6 +71,7 @@ export class Committer {
     const job = last();
     if (job !== undefined) this.#queue.push(job);
     drain();
+    this.#transactions.waitIfBusy();
     this.#closed = true;
   }
 

@@ -57,6 +57,8 @@ export class JobTransactions {
   #lastCommitMs = 0;
   /** Until this time of the monotonic clock, a locked file is refused at once: SQLite waits with the event loop held. */
   #contendedUntil: number = Number.NEGATIVE_INFINITY;
+  /** True while the connection refuses a locked file. SQLite parses the statement that changes this at each execution. */
+  #refusesBusy = false;
 
   constructor(
     db: Database,
@@ -75,15 +77,28 @@ export class JobTransactions {
   begin(): void {
     const startMs = this.#world.clock.monotonic();
     const isContended = startMs < this.#contendedUntil;
-    if (isContended) this.#sql.refuseBusy.get();
+    if (isContended) this.#refuseBusy();
+    else this.waitIfBusy();
     let isLocked = true;
     try {
       this.#sql.begin.run();
       isLocked = !isContended && this.#world.clock.monotonic() - startMs >= contendedWaitMs;
     } finally {
       if (isLocked) this.#contendedUntil = startMs + contendedForMs;
-      if (isContended) this.#sql.waitIfBusy.get();
     }
+  }
+
+  /** Lets SQLite wait for a locked file, until a transaction begins while other processes write to the file. */
+  waitIfBusy(): void {
+    if (!this.#refusesBusy) return;
+    this.#sql.waitIfBusy.get();
+    this.#refusesBusy = false;
+  }
+
+  #refuseBusy(): void {
+    if (this.#refusesBusy) return;
+    this.#sql.refuseBusy.get();
+    this.#refusesBusy = true;
   }
 
   /** Returns the time budget of a group in milliseconds. */

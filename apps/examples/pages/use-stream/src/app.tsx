@@ -105,6 +105,7 @@ function Desk({ token, onSignOut }: DeskProps): ReactNode {
         onNew={() => goTo(null)}
         onThread={showThread}
         onSettled={refreshChats}
+        onReconnect={() => setOpened(opened + 1)}
         onConflict={() => {
           setNotice("Another window has changed this chat.");
           setOpened(opened + 1);

@@ -21,6 +21,8 @@ export interface ChatProps {
   readonly onSignOut: (refused: boolean) => void;
   /** Called when the server refuses an answer because the thread has changed. */
   readonly onConflict: () => void;
+  /** Called when the server answers again after a lost connection. */
+  readonly onReconnect: () => void;
   /** Called when a run has come to rest. */
   readonly onSettled: () => void;
 }
@@ -49,6 +51,8 @@ export function Chat(props: ChatProps): ReactNode {
   const stream = useAssistant(props);
   const { messages, isLoading, error } = stream;
   useJoinedRun(stream, thread);
+  const isLost = !isLoading && error !== undefined && error !== null && isLostConnection(error);
+  useReconnect(stream, { thread, isLost, onReconnect: props.onReconnect });
   const [isStopping, setIsStopping] = useState(false);
   useEffect(() => {
     if (isLoading) return;
@@ -88,13 +92,16 @@ export function Chat(props: ChatProps): ReactNode {
       )}
       {failure !== undefined && !isLoading && (
         <div className="banner" role="alert">
-          <span>{isLostConnection(failure) ? "The connection is lost." : describeError(failure)}</span>
+          <span>
+            {!isLost && describeError(failure)}
+            {isLost && `The connection is lost.${thread === null ? "" : " Connecting again…"}`}
+          </span>
           {getStatus(failure) === 404 && (
             <button type="button" onClick={onNew}>
               Start a new chat
             </button>
           )}
-          {getStatus(failure) === undefined && (
+          {getStatus(failure) === undefined && !isLost && (
             <button type="button" onClick={() => void stream.submit(null)}>
               Try again
             </button>
@@ -133,6 +140,43 @@ function useJoinedRun({ client, joinStream }: Assistant, thread: string | null):
       isCurrent = false;
     };
   }, [client]);
+}
+
+/** Longest time between two attempts to reach the server, in milliseconds. */
+const maxRetryMs = 15_000;
+
+/**
+ * The hook gives up after a few attempts. Asks for the thread until the server answers, at growing intervals: the chat is
+ * opened anew then, with the history of the thread and its run.
+ */
+function useReconnect(
+  { client }: Assistant,
+  { thread, isLost, onReconnect }: Pick<ChatProps, "thread" | "onReconnect"> & { readonly isLost: boolean },
+): void {
+  const reconnect = useRef(onReconnect);
+  reconnect.current = onReconnect;
+  useEffect(() => {
+    if (!isLost || thread === null) return;
+    let timer: number | undefined;
+    let isCurrent = true;
+    const ask = (delayMs: number): void => {
+      timer = window.setTimeout(() => {
+        client.threads.get(thread).then(
+          () => isCurrent && reconnect.current(),
+          (error: unknown) => {
+            if (!isCurrent) return;
+            if (getStatus(error) !== undefined) reconnect.current();
+            else ask(Math.min(2 * delayMs, maxRetryMs));
+          },
+        );
+      }, delayMs);
+    };
+    ask(1_000);
+    return () => {
+      isCurrent = false;
+      window.clearTimeout(timer);
+    };
+  }, [client, thread, isLost]);
 }
 
 /** Tool calls of a message with their results. */

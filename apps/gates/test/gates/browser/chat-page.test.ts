@@ -1,111 +1,20 @@
 /** The chat page of the examples in a real Chromium, against a server in another process. */
-import { type ChildProcess, spawn } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import process from "node:process";
-import { createInterface } from "node:readline";
-import { fileURLToPath } from "node:url";
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { buildPage } from "../../../src/browser/build-page.ts";
-import { type Browser, type BrowserPage, openBrowser } from "../../../src/browser/open-browser.ts";
+import { expect, test } from "vitest";
+import {
+  clickButton,
+  findLowContrast,
+  read,
+  screens,
+  send,
+  setUpDesks,
+  story,
+  tokens,
+  waitForRest,
+  waitForText,
+} from "./page-desk.ts";
 
-const program = fileURLToPath(new URL("../../../../examples/src/chat-page.ts", import.meta.url));
-const screens =
-  process.env["STATEWRIGHT_SCREENS"] ?? fileURLToPath(new URL("../../../.reports/screens/", import.meta.url));
-const tokens = { ann: "ann-has-a-long-token", bob: "bob-has-a-long-token" };
-
-let built = "";
-let browser: Browser | undefined;
-beforeAll(async () => {
-  built = buildPage("chat");
-  browser = await openBrowser();
-  mkdirSync(screens, { recursive: true });
-}, 300_000);
-afterAll(() => browser?.close());
-
-interface Server {
-  readonly url: string;
-  /** Lets the story go on by this many words. */
-  readonly say: (words: number) => void;
-  readonly kill: () => Promise<void>;
-}
-
-async function killChild(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  const exited = new Promise((resolve) => child.once("exit", resolve));
-  child.kill("SIGKILL");
-  await exited;
-}
-
-async function startServer(file: string, port = 0): Promise<Server> {
-  const env = { ...process.env, CHAT_PAGE_FOLDER: built, CHAT_PAGE_FILE: file, CHAT_PAGE_STEPPED: "1" };
-  const child = spawn(process.execPath, [program, String(port)], { env, stdio: ["pipe", "pipe", "inherit"] });
-  onTestFinished(() => killChild(child));
-  const say = (words: number): void => void child.stdin.write(`${words}\n`);
-  for await (const url of createInterface({ input: child.stdout })) return { url, say, kill: () => killChild(child) };
-  throw new Error("the server of the page ended before it was ready");
-}
-
-interface Desk {
-  readonly server: Server;
-  readonly file: string;
-  readonly page: BrowserPage;
-}
-
-async function openDesk(): Promise<Desk> {
-  const folder = mkdtempSync(join(tmpdir(), "chat-page-"));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  const file = join(folder, "chats.db");
-  const server = await startServer(file);
-  return { server, file, page: await openPage(`${server.url}?chat=c1`, tokens.ann) };
-}
-
-async function openPage(url: string, token: string): Promise<BrowserPage> {
-  if (browser === undefined) throw new Error("the browser did not start");
-  const page = await browser.newPage();
-  onTestFinished(() => page.close());
-  page.on("pageerror", (error) => {
-    console.error("error in the page:", error);
-  });
-  await page.setViewport({ width: 1280, height: 800 });
-  await page.goto(url);
-  await page.type("#token", token);
-  await page.click("button[type=submit]");
-  await page.waitForSelector(".composer");
-  return page;
-}
-
-async function send(page: BrowserPage, text: string): Promise<void> {
-  await page.type(".composer textarea", text);
-  await page.click(".composer button.primary");
-}
-
-/** Text of the page. */
-async function read(page: BrowserPage, selector = "body"): Promise<string> {
-  return String(await page.evaluate(`document.querySelector(${JSON.stringify(selector)})?.innerText ?? ""`));
-}
-
-function waitForText(page: BrowserPage, text: string, selector = "body"): Promise<unknown> {
-  const place = JSON.stringify(selector);
-  return page.waitForFunction(`(document.querySelector(${place})?.innerText ?? "").includes(${JSON.stringify(text)})`, {
-    timeout: 30_000,
-  });
-}
-
-function waitForRest(page: BrowserPage): Promise<unknown> {
-  return page.waitForFunction(`document.querySelector(".composer button.primary") !== null`, { timeout: 30_000 });
-}
-
-async function clickButton(page: BrowserPage, name: string): Promise<void> {
-  const find = `[...document.querySelectorAll("button")].find((button) => button.innerText === ${JSON.stringify(name)})`;
-  await page.waitForFunction(`${find} !== undefined`);
-  await page.evaluate(`${find}.click()`);
-}
-
-const story = Array.from({ length: 60 }, (_, index) => `word${index + 1} `)
-  .join("")
-  .trim();
+const { openDesk, openPage } = setUpDesks("chat", { query: "?chat=c1" });
 
 test("a wrong token is refused on the page, and a right one opens the chat", async () => {
   const { page } = await openDesk();
@@ -149,31 +58,6 @@ test("the page shows text and tools at all sizes in both themes, without a sidew
     expect([theme, await page.evaluate(findLowContrast)]).toEqual([theme, []]);
   }
 });
-
-/** Lists texts whose contrast to their background is below 4.5, as WCAG 2 computes it. */
-const findLowContrast = `(() => {
-  const parse = (color) => color.match(/[\\d.]+/g).map(Number);
-  const luminance = ([r, g, b]) => {
-    const [x, y, z] = [r, g, b].map((c) => (c / 255 <= 0.03928 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4));
-    return 0.2126 * x + 0.7152 * y + 0.0722 * z;
-  };
-  const getBackground = (element) => {
-    for (let at = element; at !== null; at = at.parentElement) {
-      const color = parse(getComputedStyle(at).backgroundColor);
-      if (color.length < 4 || color[3] > 0) return color;
-    }
-    return [255, 255, 255];
-  };
-  const low = [];
-  for (const element of document.querySelectorAll("body *")) {
-    const hasText = [...element.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim() !== "");
-    if (!hasText || element.closest("button:disabled, option") !== null || element.offsetParent === null) continue;
-    const [a, b] = [luminance(parse(getComputedStyle(element).color)), luminance(getBackground(element))];
-    const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-    if (contrast < 4.5) low.push(element.className + " " + element.textContent.slice(0, 30) + " " + contrast.toFixed(2));
-  }
-  return low;
-})()`;
 
 test("a person approves a call, and denies another with a reason", async () => {
   const { page } = await openDesk();
@@ -275,14 +159,14 @@ test("a failed run is shown with its reason and can be tried again", async () =>
 });
 
 test("a killed server costs the page nothing: it connects again and shows each word once", async () => {
-  const { page, server, file } = await openDesk();
+  const { page, server, restart } = await openDesk();
   await send(page, "Tell me a story.");
   server.say(20);
   await waitForText(page, "word20");
   await server.kill();
   await waitForText(page, "The connection is lost.", ".banner");
   await page.screenshot({ path: join(screens, "connection-lost.png") });
-  const next = await startServer(file, Number(new URL(server.url).port));
+  const next = await restart();
   next.say(60);
   await waitForText(page, "word60");
   await waitForRest(page);

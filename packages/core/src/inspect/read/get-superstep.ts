@@ -43,7 +43,7 @@ export interface SuperstepDetail extends SuperstepSummary {
   readonly patch: readonly JsonPatchOp[];
   /** Values that the operations of `patch` replace or remove, by index; undefined for an `add`. */
   readonly before: readonly unknown[];
-  /** Who wrote each operation of `patch`, by index: an empty object for several tasks, an input or an inbox message. */
+  /** Authors of the operations of `patch`, by index; empty for several tasks, an input or an inbox message. */
   readonly authors: readonly ValueAuthor[];
   /** State value of the machine before and after; `guards` only with a graph of nodes. */
   readonly machine: { readonly from: Json; readonly to: Json; readonly guards?: readonly GuardResult[] };

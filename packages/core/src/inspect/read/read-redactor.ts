@@ -15,7 +15,7 @@ export interface ReadRedactor {
   readonly redactOutcome: (tool: string, outcome: unknown) => unknown;
 }
 
-/** What a reader redacts. */
+/** Options of the redaction of a reader. */
 interface RedactOptions {
   readonly redact?: readonly (string | RegExp)[] | undefined;
   readonly tools?: readonly Tool<never, never>[] | undefined;

@@ -6,7 +6,7 @@ import type { Graph } from "../../compile/graph.ts";
 import { checkGraphOption } from "../../define/check-graph-option.ts";
 import { checkCodecOption, checkStoreOption } from "../../run/session/options/check-run-options.ts";
 import { type Codec, createGuardedCodec } from "../../state/codec.ts";
-import { createLenientCodec } from "../../state/lenient-codec.ts";
+import { lenientCodec } from "../../state/lenient-codec.ts";
 import type { Tool } from "../../tool/definition/tool.ts";
 import { requireThread } from "../get-history.ts";
 import { createReadRedactor, type ReadRedactor } from "./read-redactor.ts";
@@ -55,7 +55,7 @@ export async function readThread<Value>(
   checkStoreOption(call, store ?? null);
   checkOptions(call, options, [...sharedNames, ...optionNames]);
   checkCodecOption(call, options.codec);
-  const { codec = createLenientCodec(), redact, graph, tools } = options;
+  const { codec = lenientCodec, redact, graph, tools } = options;
   if (graph !== undefined) checkGraphOption(call, graph);
   const thread = checkId("thread", options.thread);
   const redactor = createReadRedactor(call, { redact, tools, graph });

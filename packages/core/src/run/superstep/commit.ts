@@ -149,12 +149,14 @@ export async function commitStep(
 ): Promise<void> {
   const { context } = session.env;
   const before = { state: session.progress.state, ...session.progress.control, context };
-  const externalWrites = new Map<StepResult, readonly Write[]>();
+  let externalWrites: Map<StepResult, readonly Write[]> | undefined;
   const reduceStep = (outside: readonly Write[]): StepResult => {
     const reduced = reduceSuperstep(session.position.plan, session.position.step + 1, before, {
       results: finished,
       externalWrites: outside,
     });
+    if (outside.length === 0) return reduced;
+    externalWrites ??= new Map();
     externalWrites.set(reduced, outside);
     return reduced;
   };
@@ -176,7 +178,7 @@ export async function commitStep(
     writers: listWriters(session.position.plan, {
       tasks: before.tasks,
       finished,
-      externalWrites: externalWrites.get(result),
+      externalWrites: externalWrites?.get(result),
     }),
     starts: failure === undefined ? planStarts(session, finished, result) : undefined,
     ...final,

@@ -1,4 +1,4 @@
-/** Writers of a superstep, saved so that readers can tell who wrote a value. */
+/** Writers of a superstep, saved for readers that look for the author of a value. */
 import type { SavedWriter, SavedWriters, Task } from "../../checkpoint/checkpoint.ts";
 import type { Plan } from "../../compile/plan.ts";
 import { toExternalResult } from "../session/reduce-writes.ts";

@@ -100,7 +100,7 @@ describe("answers", () => {
     ]);
   });
 
-  test("the object has the type of the output schema, by a call or enforced by the provider [Y2]", async () => {
+  test("the object has the type of the output schema, by a call or enforced by the provider [Y2, FX40]", async () => {
     const calling = createActingModel("calling", () => answerByCall(good));
     const native: Model & { readonly requests: readonly object[] } = Object.assign(
       createActingModel("native", answerWith(JSON.stringify(good))),

@@ -41,6 +41,20 @@ test("a run with a thread and without a store is warned about once for each grap
   expect(world.lines[0]?.message).toContain("without its state");
 });
 
+test("a run with a thread, without a store and without a log, warns on the console [FX18]", async () => {
+  const unsaved = defineGraph({ name: "unsaved", state: S })
+    .nodes({ a: () => undefined })
+    .edges({ [START]: "a", a: END });
+  const lines: string[] = [];
+  const { warn } = console;
+  console.warn = (line: string) => void lines.push(line);
+  await run(unsaved, { input: { amount: 1 }, thread: "t" }).result;
+  console.warn = warn;
+  expect(lines).toEqual([
+    expect.stringMatching(/^statewright: a run has a thread and no store: .+ \(graph "unsaved", thread "t"\)$/),
+  ]);
+});
+
 describe("run input", () => {
   test.each([
     ["of another type", { amount: "5" }, { channel: "amount" }],

@@ -1,4 +1,4 @@
-/** Who wrote a value in a superstep of several tasks, tool calls or inbox messages. */
+/** Authors of values in supersteps of several tasks, tool calls or inbox messages. */
 import { expect, test } from "vitest";
 import * as z from "zod";
 import {

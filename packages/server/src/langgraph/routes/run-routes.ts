@@ -3,6 +3,7 @@ import * as z from "zod";
 import type { Route, RouteCall, SseLine } from "../../http/route.ts";
 import type { CallerService, RunView, StartedRun } from "../../service/caller-service.ts";
 import { toAssistantId } from "../assistants.ts";
+import { awaitTurn } from "../await-turn.ts";
 import { createInputProblem, createRefusal } from "../create-problem.ts";
 import { parseEventId, type StreamPlace } from "../legacy/legacy-event.ts";
 import { streamRun } from "../legacy/stream-run.ts";
@@ -98,6 +99,7 @@ export async function respondWithStream(
   const selected = new Set(modes);
   async function* readRun(signal: AbortSignal): AsyncGenerator<SseLine> {
     try {
+      if (run.status === "queued") await awaitTurn(service, run, signal);
       yield* streamRun({ service, run, assistant, ...place, modes: selected, subgraphs, hitl, signal });
     } finally {
       onEnd?.();
@@ -138,8 +140,9 @@ async function startAndWait(call: RouteCall, settings: LangGraphSettings): Promi
 export async function respondWithOutcome(
   { service, request }: Pick<RouteCall, "service" | "request">,
   settings: LangGraphSettings,
-  { id, thread }: RunView,
+  { id, thread, status }: RunView,
 ): Promise<Response> {
+  if (status === "queued") await awaitTurn(service, { id, thread }, request.signal);
   const run = await service.waitForRun(id, request.signal);
   const headers = { "content-location": toRunPath(run) };
   return Response.json(await loadOutcome(service, thread, run, settings), { headers });

@@ -1,8 +1,8 @@
 /** Commands that start runs: `run.start` and `state.fork`. */
-import type { RunStatus } from "@statewright/core";
 import { isStatewrightError } from "@statewright/core";
 import * as z from "zod";
 import type { CallerService, StartedRun, ThreadView } from "../../service/caller-service.ts";
+import { isRestingStatus } from "../await-turn.ts";
 import { isGiven, type RunBody, runBodySchema } from "../run-request.ts";
 import { startWireRun } from "../start-run.ts";
 import { type CommandCall, readParams } from "./command-call.ts";
@@ -64,14 +64,12 @@ async function startFrom(
   const named = configurable["checkpoint_id"];
   const checkpoint = typeof named === "string" && named !== "" ? { checkpoint_id: named } : {};
   const known = await findThread(service, thread);
-  const isResting = known !== undefined && restingStatuses.has(known.status);
+  const isResting = known !== undefined && isRestingStatus(known.status);
   // A run that waits or has failed is not at work: a new input ends it, and does not wait for it.
   const ends = isResting && isGiven(fields["input"]) && fields.multitask_strategy === "enqueue";
   const body = parseBody({ ...fields, ...checkpoint, ...(ends ? { multitask_strategy: "interrupt" } : {}) });
   return await startWireRun({ service, thread, body: { ...body, if_not_exists: "create" }, hitl });
 }
-
-const restingStatuses: ReadonlySet<RunStatus | undefined> = new Set(["waiting", "paused", "failed", "parked"]);
 
 /** Reads the fields that both protocols share. Fields without an effect, such as `stream_mode`, are dropped. */
 function parseBody({ stream_mode: _modes, ...fields }: Readonly<Record<string, unknown>>): RunBody {

@@ -5,7 +5,11 @@ import { checkAnswer } from "@statewright/core/inspect";
 import type { CallerScope, OwnThread } from "../caller-scope.ts";
 import type { AnswerRequest, StartedRun } from "../caller-service.ts";
 import { omitUndefined } from "../omit-undefined.ts";
-import { createChangedCheckpointProblem, createInvalidRequestProblem } from "../service-problems.ts";
+import {
+  createChangedCheckpointProblem,
+  createInvalidRequestProblem,
+  createLeftBranchProblem,
+} from "../service-problems.ts";
 import { waitForHint } from "../wait-for-hint.ts";
 import { keepOwnRun } from "./own-runs.ts";
 import { createRunContext } from "./run-context.ts";
@@ -73,6 +77,8 @@ async function findPlace(
   const { branch, isRepeated } = place;
   if (asked !== undefined && asked !== branch)
     throw createInvalidRequestProblem(`branch: the answered interrupts are on the branch "${branch}", got "${asked}".`);
+  if (asked === undefined && !isRepeated && branch !== own.row.headBranch)
+    throw createLeftBranchProblem(branch, own.row.headBranch);
   if (!isRepeated || key === undefined) await checkHead(scope, own, branch, request.ifCheckpoint);
   return place;
 }

@@ -111,7 +111,7 @@ describe("models of the AI SDK in every place", () => {
   const usage = { inputTokens: { total: 3 }, outputTokens: { total: 1 } };
   const foreign = createLanguageModel("small", "I am small");
 
-  test("model nodes, node bodies, fallbacks and middleware take language models of the AI SDK and names [Y1]", async () => {
+  test("model nodes, node bodies, fallbacks and middleware take language models of the AI SDK and names [Y1, FX40]", async () => {
     const models = {
       house: (id: string) => (id.startsWith("down") ? refusing(id) : createLanguageModel(id, `I am ${id}`)),
     };

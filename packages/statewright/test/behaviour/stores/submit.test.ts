@@ -17,6 +17,7 @@ import {
   type Store,
   sqliteStore,
   submit,
+  submitAnswers,
 } from "statewright";
 import { createThread, listRuns } from "statewright/inspect";
 import { afterEach, describe, expect, onTestFinished, test } from "vitest";
@@ -92,6 +93,28 @@ describe.each(openers)("a run submitted to a %s store", (_name, open) => {
     await serve(worker, ["done"]);
     expect((await getState(graph, { store: front, thread: "t" })).state.log).toEqual(["a"]);
     expect(await listRuns(front, { thread: "t" })).toMatchObject([{ id: submitted.run, status: "done", ...parties }]);
+  });
+
+  test("is answered by another owner of the store, which starts no node, and continued by the engine", async () => {
+    const [front, worker] = open();
+    await submit(graph, { store: front, thread: "t", input: { word: "ask" } });
+    await serve(worker, ["waiting"]);
+    const answering = { store: front, thread: "t", answers: { ok: true }, by: "Kim" };
+    const submitted = await submitAnswers(graph, { ...answering, key: "click-1" });
+    const [row] = await listRuns(front, { thread: "t" });
+    expect(submitted).toEqual({ thread: "t", run: row?.id, status: "paused" });
+    expect(startedWords).toEqual(["ask"]);
+    await expect(submitAnswers(graph, answering)).rejects.toMatchObject({
+      code: "already_answered",
+      details: { answer: true, answeredBy: "Kim" },
+    });
+    await serve(worker, ["done"]);
+    expect(startedWords).toEqual(["ask", "ask"]);
+    expect((await submitAnswers(graph, { ...answering, key: "click-1" })).status).toBe("done");
+    // @ts-expect-error an interrupt that the graph does not declare
+    expect(await getCode(submitAnswers(graph, { ...answering, answers: { no: true } }))).toBe("unknown_interrupt");
+    // @ts-expect-error an option of execution
+    expect(await getCode(submitAnswers(graph, { ...answering, secrets: new Map() }))).toBe("invalid_option");
   });
 
   test("gets a thread of its own without the option thread [PK7]", async () => {

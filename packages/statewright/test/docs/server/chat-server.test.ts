@@ -1,10 +1,11 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import { createClient } from "@statewright/client";
 import { expect, onTestFinished, test } from "vitest";
 
@@ -23,6 +24,7 @@ async function serve(folder: string) {
   const [line] = await once(child.stdout ?? child, "data");
   const url = `${line}`.trim();
   return {
+    url,
     talkAs: (session: string) => createClient({ url, token: session }),
     die: async () => {
       child.kill("SIGKILL");
@@ -77,5 +79,18 @@ test("the chat server serves two users, approves a transfer after a kill, and lo
   expect(
     (await thread.runToRest("assistant", ask("m1", "Send Bob five euros."))).state?.values["messages"],
   ).toHaveLength(4);
+  expect(await server.stop()).toBe(0);
+});
+
+test("the client of the chat server approves a transfer, and learns that a second answer comes too late", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "chat-"));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const server = await serve(folder);
+  const client = fileURLToPath(new URL("chat-client.ts", import.meta.url));
+  const args = [client, server.url, "session-of-ann", "c1", "Send Bob five euros."];
+  const { stdout } = await promisify(execFile)(process.execPath, args);
+  expect(stdout).toContain('"tool":"transfer"');
+  expect(stdout).toContain("ann sent 5 euros to Bob");
+  expect(stdout.trim().split("\n").at(-1)).toBe("answered before");
   expect(await server.stop()).toBe(0);
 });

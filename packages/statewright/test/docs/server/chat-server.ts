@@ -12,7 +12,7 @@ const model = createBankModel();
 const transfer = defineTransfer(User.from(({ userId }) => userId));
 
 // the agent
-const assistant = createAgent({
+export const assistant = createAgent({
   name: "assistant",
   model,
   context: User,

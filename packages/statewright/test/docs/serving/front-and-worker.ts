@@ -10,6 +10,7 @@ import {
   sqliteStore,
   streamEvents,
   submit,
+  submitAnswers,
 } from "statewright";
 import * as z from "zod";
 
@@ -33,10 +34,8 @@ async function order(): Promise<string> {
 
 /** Saves an answer for the worker and returns the status. */
 async function approve(): Promise<string> {
-  const front = engine({ store, graphs: [orders] });
-  const handle = front.resume(orders, { thread, answers: { approve: true }, by: "Kim" });
-  await front.stop({ now: true });
-  return (await handle.result).status;
+  const { status } = await submitAnswers(orders, { store, thread, answers: { approve: true }, by: "Kim" });
+  return status;
 }
 
 /** Prints the saved events of the order until its run is done, and the log of the order. */

@@ -139,21 +139,33 @@ export interface GraphCallOptions<Types extends GraphTypes> {
   readonly resume: ContextOption<Types> &
     RunSettings &
     BranchOption<AcceptedBranch<Types>> &
-    BreakpointOption<Types["nodes"]> & {
-      readonly thread: string;
-      readonly store: Store;
+    BreakpointOption<Types["nodes"]> &
+    AnsweringOptions & {
       /** Answers by interrupt key or id; an interrupt of an inner graph has the key `node.key`. */
       readonly answers?: Answers<Types["interrupts"] & Types["innerInterrupts"]>;
-      /** Author of the answers: stored with them, and reported to later answers of the same interrupt. */
-      readonly by?: string;
-      /**
-       * Idempotency key of the answers, unique in the thread. A second call with the same key and the same answers
-       * continues the run after a crash, and otherwise returns its outcome. A durable machine takes a single event or
-       * one answer under a key, which is then a valid id: the event is taken once until the run has ended.
-       */
-      readonly key?: string;
+    };
+  readonly submitAnswers: ContextOption<Types> &
+    BranchOption<AcceptedBranch<Types>> &
+    Pick<RunSettings, "world" | "codec" | "migrations" | "older"> &
+    AnsweringOptions & {
+      /** Answers by interrupt key or id; an interrupt of an inner graph has the key `node.key`. */
+      readonly answers: Answers<Types["interrupts"] & Types["innerInterrupts"]>;
     };
   readonly submit: InputOption<Types> & QueueOptions & { readonly store: Store };
+}
+
+/** Thread of answers, their author and their key. */
+interface AnsweringOptions {
+  readonly thread: string;
+  readonly store: Store;
+  /** Author of the answers: stored with them, and reported to later answers of the same interrupt. */
+  readonly by?: string;
+  /**
+   * Idempotency key of the answers, unique in the thread. A second call with the same key and the same answers
+   * continues the run after a crash, and otherwise returns its outcome. A durable machine takes a single event or one
+   * answer under a key, which is then a valid id: the event is taken once until the run has ended.
+   */
+  readonly key?: string;
 }
 
 /** Options of a queued run, without its input. */
@@ -196,6 +208,9 @@ export type RunOptions<Types extends GraphTypes> = GraphCallOptions<Types>["run"
 
 /** Options of `submit`. Input is required when the graph requires it. */
 export type SubmitOptions<Types extends GraphTypes> = GraphCallOptions<Types>["submit"];
+
+/** Options of `submitAnswers`. Context is required when the graph requires it. */
+export type SubmitAnswersOptions<Types extends GraphTypes> = GraphCallOptions<Types>["submitAnswers"];
 
 /** Handling of a busy thread, and identification of the run. */
 export interface StartOptions {

@@ -1,20 +1,20 @@
 /** Answers given again under the key of an earlier resume. */
-import type { RunRow } from "../checkpoint/checkpoint.ts";
-import type { InterruptRow } from "../checkpoint/journal.ts";
-import type { Graph } from "../compile/graph.ts";
-import { getPlan } from "../compile/plan.ts";
-import type { GraphTypes } from "../define/graph.ts";
-import { createAnsweredError } from "../run/conversation/answered-error.ts";
-import { readAnswer } from "../run/conversation/interrupt-schema.ts";
-import type { EventStream } from "../run/events/events.ts";
-import { isSameArgs } from "../run/journal/args-digest.ts";
-import type { RunControls } from "../run/launch.ts";
-import { type CallerWithStore, getCurrentOutcome } from "../run/queue.ts";
-import { recoverRun } from "../run/recover-run.ts";
-import type { ResumeOptions, RunResult } from "../run/session/options/options.ts";
-import type { State } from "../run/session/returns.ts";
-import { getCodec } from "../run/task/open-session.ts";
-import type { KeyedEvents } from "./keyed-events.ts";
+import type { RunRow } from "../../checkpoint/checkpoint.ts";
+import type { InterruptRow } from "../../checkpoint/journal.ts";
+import type { Graph } from "../../compile/graph.ts";
+import { getPlan } from "../../compile/plan.ts";
+import type { GraphTypes } from "../../define/graph.ts";
+import { createAnsweredError } from "../../run/conversation/answered-error.ts";
+import { readAnswer } from "../../run/conversation/interrupt-schema.ts";
+import type { EventStream } from "../../run/events/events.ts";
+import { isSameArgs } from "../../run/journal/args-digest.ts";
+import type { RunControls } from "../../run/launch.ts";
+import { type CallerWithStore, getCurrentOutcome } from "../../run/queue.ts";
+import { recoverRun } from "../../run/recover-run.ts";
+import type { ResumeOptions, RunResult } from "../../run/session/options/options.ts";
+import type { State } from "../../run/session/returns.ts";
+import { getCodec } from "../../run/task/open-session.ts";
+import type { KeyedEvents } from "../keyed-events.ts";
 
 /** A resume that may repeat an earlier one. */
 interface RepeatedResume {
