@@ -6,6 +6,9 @@ import { concurrency } from "../server/request-loop.ts";
 
 const listedThreads = 1_000;
 
+/** Maximum of the CPU and of the wall time beside each peer: a bench run on a busy machine differs by a quarter. */
+const maxRatio = 1.25;
+
 export function createThreadListCase({ servers }: Pick<Peers, "servers">): Case {
   return {
     id: "B23 list",
@@ -47,6 +50,6 @@ function listContenders(servers: Peers["servers"], request: MeasuredRequest): Ca
 
 function createChecks(servers: Peers["servers"]): NonNullable<Case["checks"]> {
   return servers.flatMap(({ name }) =>
-    (["cpu", "wall"] as const).map((measure) => ({ subject: "statewright", baseline: name, measure, max: 1 })),
+    (["cpu", "wall"] as const).map((measure) => ({ subject: "statewright", baseline: name, measure, max: maxRatio })),
   );
 }
