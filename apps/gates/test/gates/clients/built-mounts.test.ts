@@ -23,7 +23,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 function run(command: string, args: readonly string[], cwd: string): string {
   return execFileSync(command, args, {
     cwd,
-    stdio: ["ignore", "pipe", "inherit"],
+    stdio: "pipe",
     encoding: "utf8",
     shell: process.platform === "win32",
     env: { ...process.env, ...silence, NODE_OPTIONS: "" },
