@@ -13,13 +13,13 @@ export async function bundlePackages(root) {
   for (const name of readdirSync(join(root, "packages"))) await bundlePackage(join(root, "packages", name));
 }
 
-async function bundlePackage(folder) {
+/** Writes the files of a package to `dist`, in place of the JavaScript files that are there. */
+export async function bundlePackage(folder, dist = join(folder, "dist")) {
   const { exports, publishConfig } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
-  const dist = join(folder, "dist");
   const input = Object.fromEntries(
     Object.entries(exports).map(([entry, source]) => {
-      const file = join(folder, publishConfig.exports[entry].default);
-      return [relative(dist, file).replaceAll("\\", "/").replace(/\.js$/, ""), join(folder, source)];
+      const file = relative("dist", publishConfig.exports[entry].default);
+      return [file.replaceAll("\\", "/").replace(/\.js$/, ""), join(folder, source)];
     }),
   );
   for (const script of listScripts(folder)) input[script] = join(folder, "src", `${script}.ts`);
