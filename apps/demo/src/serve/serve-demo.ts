@@ -135,7 +135,7 @@ With the LangGraph SDK (npm install @langchain/langgraph-sdk), as sdk.mjs:
 It approves a waiting call with { command: { resume: { decisions: [{ type: "approve" }] } } } in place of { input }.
 
 Kill the server in the middle of an answer and start it again: the LangGraph client continues by itself, and ends with
-the whole answer. The connection of fetch breaks: read ${url}/api/threads/first/state
+the whole answer. The connection of fetch breaks: read ${url}/api/threads/first/events?end=idle
 
 Ctrl-C stops the server. Start it again with the same store, and its threads, port and token are there.`;
 }

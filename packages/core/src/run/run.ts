@@ -409,7 +409,7 @@ function createBusyError(position: Position, { claim: { run: before } }: Persist
       : `the thread "${thread}" has an unfinished run: ${before.status === "running" ? "crashed" : before.status}`;
   return new StatewrightError("thread_busy", {
     what,
-    next: `Continue it with resume and thread: "${thread}", use onBusy, or use another thread for the new input`,
+    next: `Continue it with resume and thread: "${thread}", pass onBusy ("cancel" ends it, "enqueue" waits for it), or use another thread`,
     place: getErrorPlace(position),
     details: before === undefined ? undefined : { run: before.id, status: before.status },
   });
