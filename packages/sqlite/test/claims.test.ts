@@ -12,7 +12,7 @@ import { openWith } from "../src/driver/driver.ts";
 import { JobTransactions } from "../src/write/job-transactions.ts";
 import { startChild } from "./support/child-process.ts";
 import { createManualWorld } from "./support/manual-world.ts";
-import { graph } from "./support/rows.ts";
+import { createSuperstep, graph, saveCommit } from "./support/rows.ts";
 import { sqliteStore } from "./support/sqlite-store.ts";
 import { createFolder } from "./support/stores.ts";
 
@@ -194,5 +194,23 @@ test("a damaged queued run is logged, and the runs behind it are claimed [PK8, F
   const claimed = await next.claimRuns?.({ graphs: served, kinds: ["queued"], limit: 5, at: 5 });
   expect(claimed?.map(({ run }) => run.id)).toEqual(["r1"]);
   expect(lines).toContain("a damaged run is not claimed");
+  await next.close();
+});
+
+test("a store whose first claim of runs meets a damaged thread stays the living owner of the threads that it claims [PK8, F15]", async () => {
+  const store = sqliteStore(file);
+  const claim = await store.claim({ ...graph, thread: "t0" });
+  await saveCommit(store, { ...createSuperstep("t0", claim, 1), release: true });
+  await queueRuns(store, [undefined, undefined]);
+  await store.close();
+  const db = new Database(file);
+  db.exec("UPDATE checkpoints SET hash = 'damaged'");
+  db.close();
+  const next = sqliteStore(file);
+  const claimed = await next.claimRuns?.({ graphs: served, kinds: ["queued"], limit: 5, at: 5 });
+  expect(claimed?.map(({ run }) => run.id)).toEqual(["r1"]);
+  const other = sqliteStore(file);
+  await expect(other.claim({ ...graph, thread: "t1" })).rejects.toMatchObject({ code: "thread_busy" });
+  await other.close();
   await next.close();
 });

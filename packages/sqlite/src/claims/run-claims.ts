@@ -95,10 +95,12 @@ export class RunClaims {
     return written;
   }
 
-  /** Claims the thread of a run; undefined for a damaged run, with nothing written. */
+  /** Claims the thread of a run; undefined for a damaged run, whose thread is unchanged. */
   #claimRun(kind: ClaimableKind, candidate: RunCandidate, request: RunClaimRequest): WrittenRunClaim | undefined {
     const graph = claimRules.findClaimingGraph(request.graphs, candidate);
     if (graph === undefined) return undefined;
+    // Before the savepoint: the claims of the other runs need the row of the owner.
+    if (this.#owner.getId() === undefined) this.#owner.register(request.at);
     this.#sql.savepoint.run();
     try {
       const stored = this.#reader.runs.get(candidate.key);
