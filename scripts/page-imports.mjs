@@ -26,10 +26,11 @@ export function listProgramPages() {
 
 /** Returns the text of a page with its line of imports. */
 export function addImportsLine(page, text) {
-  const without = text.replace(/(?<=^Program: .*\n\n)Import `.*`\.\n\n/m, "");
+  const without = text.replace(/(?<=^(?:Program: .*| {4}.*)\n\n)Import `.*`\.\n\n/m, "");
   const line = createImportsLine(page, without);
   if (line === undefined) return without;
-  return without.replace(/(?:^Program: .*\n\n)+/m, (programs) => `${programs}${line}\n\n`);
+  // Behind the output of a program that follows its line.
+  return without.replace(/(?:^Program: .*\n\n(?:(?: {4}.*)?\n)*)+/m, (programs) => `${programs}${line}\n\n`);
 }
 
 /**
@@ -37,20 +38,28 @@ export function addImportsLine(page, text) {
  * of `statewright`.
  */
 function createImportsLine(page, text) {
-  const code = [...text.matchAll(/^```ts\n([\s\S]*?)^```$/gm)].map(([, block]) => block).join("\n");
-  const shown = new Set(listImports(code).map(({ name }) => name));
+  const blocks = [...text.matchAll(/^```ts\n([\s\S]*?)^```$/gm)].map(([, block = ""]) => block);
+  const shown = new Set(blocks.flatMap(listImports).map(({ name }) => name));
   const entries = new Map();
-  for (const [, file] of text.matchAll(/^Program: \[[^\]]*\]\(([^)]+)\)/gm))
-    for (const { name, from } of listImports(readFileSync(join(root, dirname(page), file), "utf8"))) {
+  for (const [, file] of text.matchAll(/^Program: \[[^\]]*\]\(([^)]+)\)/gm)) {
+    const program = readFileSync(join(root, dirname(page), file), "utf8");
+    const code = blocks.filter((block) => squeeze(program).includes(squeeze(block))).join("\n");
+    for (const { name, from } of listImports(program)) {
       if (shown.has(name) || !new RegExp(`(?<![\\w.$"])${name}(?![\\w$"])`).test(code)) continue;
       const entry = findEntry(name, from);
       if (entry !== undefined) entries.set(entry, (entries.get(entry) ?? new Set()).add(name));
     }
+  }
   const others = [...entries.keys()].filter((entry) => entry !== mainEntry).sort();
   if (others.length === 0) return undefined;
   const clauses = others.map((entry) => `${formatNames(entries.get(entry))} from \`${entry}\``);
   if (entries.has(mainEntry)) clauses.push(`all other names from \`${mainEntry}\``);
   return `Import ${clauses.join("; ")}.`;
+}
+
+/** Removes white space and trailing commas, which the formatter sets by the width of a line. */
+function squeeze(code) {
+  return code.replaceAll(/\s+/g, "").replaceAll(/,([)\]}]|$)/g, "$1");
 }
 
 function formatNames(names) {

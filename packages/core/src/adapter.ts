@@ -39,6 +39,7 @@ export {
 } from "./inspect/check/explore-paths.ts";
 export type { StopSignal } from "./inspect/follow-thread.ts";
 export { type LoadedState, loadState } from "./inspect/get-state.ts";
+export { loadStates, type StatesPage } from "./inspect/load-states.ts";
 export { openEvents } from "./inspect/stream-events.ts";
 export { watchThreadChanges } from "./inspect/thread-changes.ts";
 export {

@@ -11,17 +11,40 @@ import { Ajv2019 } from "ajv/dist/2019.js";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { RE2JS } from "re2js";
 
+/** Maximum instructions of all compiled patterns of a schema. */
+const maxPatternSize = 200_000;
+
+/** Instructions of the patterns of the schema that is being compiled. */
+let patternSize = 0;
+
+/** Maximum steps of the pattern engine in one validation: at most about a second. */
+const maxPatternSteps = 10_000_000;
+
+/** Steps of the running validation, which is synchronous: characters times the size of the compiled pattern. */
+let patternSteps = 0;
+
+const tooManySteps = new Error("too many steps of the pattern engine");
+
 /**
  * Compiles a foreign pattern on an engine with linear time in the text. Throws for unsupported syntax, such as
- * look-around.
+ * look-around. The test of a text throws above the maximum of steps: repetitions in a short pattern compile to
+ * thousands of instructions, each of which can take a step per character.
  */
 function compileLinearPattern(pattern: string): {
   readonly test: (text: string) => boolean;
   readonly toString: () => string;
 } {
   const compiled = RE2JS.compile(pattern);
+  const size = compiled.programSize();
+  patternSize += size;
+  if (patternSize > maxPatternSize) throw new Error(`its patterns have more than ${maxPatternSize} instructions`);
+  const test = (text: string): boolean => {
+    patternSteps += text.length * size;
+    if (patternSteps > maxPatternSteps) throw tooManySteps;
+    return compiled.matcher(text).find();
+  };
   // ajv caches patterns by their text.
-  return { test: (text) => compiled.matcher(text).find(), toString: () => pattern };
+  return { test, toString: () => pattern };
 }
 compileLinearPattern.code = "linear";
 
@@ -55,7 +78,13 @@ export const ajvValidator: JsonSchemaValidator = (schema) => {
   return (value) => {
     const issue = findCostIssue(value);
     if (issue !== undefined) return [issue];
-    return validate(value) ? [] : toSchemaIssues(validate.errors ?? []);
+    patternSteps = 0;
+    try {
+      return validate(value) ? [] : toSchemaIssues(validate.errors ?? []);
+    } catch (error) {
+      if (error !== tooManySteps) throw error;
+      return [{ path: "", message: `patterns cannot be matched within ${maxPatternSteps} steps` }];
+    }
   };
 };
 
@@ -69,6 +98,7 @@ function compile(schema: JsonObject): ValidateFunction {
   const isShared = dialect === "2020-12" && !JSON.stringify(schema).includes('"$id"');
   if (isShared) sharedAjv ??= new Ajv2020(options);
   const engine = isShared ? sharedAjv : undefined;
+  patternSize = 0;
   try {
     const validate = (engine ?? createAjv(dialect)).compile(schema);
     // An asynchronous validator returns a promise, and a promise would count as valid.

@@ -133,6 +133,30 @@ describe.each([
   });
 });
 
+test.each(["(a|b|ab){1,300}[xyz]", "([a-z]{0,30}){0,30}[0-9]", "(?i)(a|b).{0,900}[0-9]"])(
+  "the pattern %s of a schema is not matched against a long text beyond its steps [FX64]",
+  (pattern) => {
+    const { validate } = jsonSchema({ type: "object", properties: { a: { type: "string", pattern } } });
+    const message = "patterns cannot be matched within 10000000 steps";
+    expect(validate({ a: "ab".repeat(100_000) })).toEqual([{ path: "", message }]);
+    expect(validate({ a: "ab" })).toEqual([expect.objectContaining({ path: "a" })]);
+    expect(validate({ a: `abab${"x1".repeat(20)}` })).toEqual([]);
+  },
+);
+
+test("patterns of a schema that compile to more than 200,000 instructions are refused [FX64]", () => {
+  const patterns = Array.from({ length: 400 }, (_, index) => [`p${index}`, { pattern: `([a-z]{0,30}){0,30}${index}` }]);
+  const load = (count: number) =>
+    jsonSchema({ type: "object", properties: Object.fromEntries(patterns.slice(0, count)) });
+  expect(() => load(400)).toThrow(/invalid_tool.+its patterns have more than 200000 instructions/);
+  expect(load(20).validate({ p1: "a1" })).toEqual([]);
+});
+
+test("a long text is matched by a short pattern [FX64]", () => {
+  const schema = { type: "object", properties: { a: { type: "string", pattern: "^[A-Za-z0-9+/]*$" } } };
+  expect(jsonSchema(schema).validate({ a: "ab".repeat(500_000) })).toEqual([]);
+});
+
 test("alternatives over anchors are measured, also by the validator alone [FX64]", () => {
   const schema = nestAlternatives(23, (name) => ({ $ref: name === "l0" ? "#/$defs/l0" : `#${name}` }));
   expect(() => ajvValidator(schema as never)).toThrow(/invalid_tool.+alternatives/);

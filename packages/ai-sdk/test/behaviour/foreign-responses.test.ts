@@ -1,3 +1,4 @@
+import { inspect } from "node:util";
 /** Responses that are no stream of events, and errors that echo the key of the client. */
 import { createAnthropic } from "@ai-sdk/anthropic";
 import { createGoogle } from "@ai-sdk/google";
@@ -133,7 +134,7 @@ describe.each(clients)("an error that echoes a key, for the client of %s", (_nam
       status(401, { type: "error", error: { type: "x", message: text, code: 401, status: "X" } }),
     );
     const error = await getRejection(aiModel(client(`${server.url}/v1`)).respond(ask("Hi"), createCallOptions()));
-    const all = [String(error), JSON.stringify(error), String((error as Error).cause)].join();
+    const all = [String(error), JSON.stringify(error), inspect(error, { depth: 10, showHidden: true })].join();
     expect(all).toContain("Bad key [key]");
     expect(all).not.toContain(apiKey);
     expect(all).not.toContain("plain-words");

@@ -114,24 +114,57 @@ export async function loadState<Types extends GraphTypes>(
   const threadRow = known ?? (await requireThread(store, thread));
   const context = { store, codec, thread, pageSize: 10, graph: graph as Graph, threadRow };
   const { row, isNewest } = await findCheckpoint(context, options);
-  const rows = await store.state(thread, row.id);
+  const state = restoreState(graph.state.channels, codec, await store.state(thread, row.id));
+  const onBranch = await loadBranchState(context, row.branch, isNewest ? row : undefined);
+  return { found: await createThreadState<Types>(context, { row, state, onBranch }), row };
+}
+
+/** What the states of a branch have in common. */
+export interface BranchState {
+  readonly head: CheckpointRow | undefined;
+  readonly interrupts: readonly InterruptRow[];
+  /** Newest run of the branch. */
+  readonly run: RunRow | undefined;
+}
+
+/** Loads what the states of a branch have in common. `known` is the head of the branch; without it, the head is read. */
+export async function loadBranchState(
+  { store, thread }: Pick<ReadContext, "store" | "thread">,
+  branch: string,
+  known?: CheckpointRow,
+): Promise<BranchState> {
+  const head = known ?? (await store.head(thread, branch));
+  const interrupts = await store.interrupts(thread, branch);
+  return { head, interrupts, run: await findNewestRun(store, thread, branch, head) };
+}
+
+/** Creates the state of a thread from its parts. */
+export async function createThreadState<Types extends GraphTypes = GraphTypes>(
+  { store, codec, thread }: Omit<ReadContext, "pageSize">,
+  {
+    row,
+    state,
+    onBranch: { head, interrupts, run },
+  }: {
+    readonly row: CheckpointRow;
+    readonly state: Readonly<Record<string, unknown>>;
+    readonly onBranch: BranchState;
+  },
+): Promise<ThreadState<Types>> {
   const { tasks } = parseControl(codec, row);
-  const head = isNewest ? row : await store.head(thread, row.branch);
-  const isHead = head?.id === row.id;
-  const interruptRows = (await store.interrupts(thread, row.branch)).filter(({ step }) => step === row.step);
-  const open: readonly OpenInterrupt[] =
-    isHead && interruptRows.some(isOpen) ? await listOpen(store, codec, thread, row) : [];
-  const found: ThreadState<Types> = {
-    state: Object.freeze(restoreState(graph.state.channels, codec, rows)) as Types["state"],
+  const rows = interrupts.filter(({ step }) => step === row.step);
+  const isWaiting = head?.id === row.id && rows.some(isOpen);
+  const open: readonly OpenInterrupt[] = isWaiting ? await listOpen(store, codec, thread, row) : [];
+  return {
+    state: Object.freeze(state) as Types["state"],
     checkpointId: row.id,
     branch: row.branch,
     step: row.step,
     next: tasks.length === 0 ? [END] : [...new Set(tasks.map((task) => task.node))],
     interrupts: open as ThreadState<Types>["interrupts"],
-    answered: interruptRows.filter((row) => !isOpen(row)).map((row) => toClosedInterrupt(codec, row)),
-    status: (await findNewestRun(store, thread, row.branch, head))?.status,
+    answered: rows.filter((each) => !isOpen(each)).map((each) => toClosedInterrupt(codec, each)),
+    status: run?.status,
   };
-  return { found, row };
 }
 
 /** Lists the open interrupts of a head, oldest first. */

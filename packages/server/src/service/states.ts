@@ -1,6 +1,6 @@
 /** Acts that read states of threads. */
-import { END, type Graph, getHistory, StatewrightError } from "@statewright/core";
-import { findInnerGraph, loadState } from "@statewright/core/adapter";
+import { END, type Graph, StatewrightError } from "@statewright/core";
+import { findInnerGraph, type LoadedState, loadState, loadStates } from "@statewright/core/adapter";
 import type { CallerScope, OwnThread } from "./caller-scope.ts";
 import type { CallerService, StateView } from "./caller-service.ts";
 import type { Cursors } from "./cursors.ts";
@@ -33,17 +33,12 @@ export function createStateActs(
         name: `states ${own.stored} ${followed}`,
         load: async ({ before, limit }) => {
           if (own.row.graph === undefined) return [];
-          const place = { store, thread: own.stored, branch: followed, codec, pageSize: limit };
+          const page = { store, thread: own.row, branch: followed, limit, codec };
           const last = before === undefined ? {} : { before: Number(before) };
-          const rows: number[] = [];
-          for await (const { checkpointId } of getHistory(scope.requireGraph(own.row.graph), { ...place, ...last })) {
-            rows.push(checkpointId);
-            if (rows.length === limit) break;
-          }
-          return rows;
+          return await loadStates(scope.requireGraph(own.row.graph), { ...page, ...last });
         },
-        getCursor: String,
-        toItem: (at) => loadStateView(scope, own, { at }),
+        getCursor: ({ row }) => String(row.id),
+        toItem: (loaded) => toStateView(own, scope.requireGraph(own.row.graph ?? ""), loaded),
       });
     },
     listBranches: async (thread) => {
@@ -60,10 +55,15 @@ export async function loadStateView(scope: CallerScope, own: OwnThread, place: S
   if (own.row.graph === undefined) throw createNoStateError(own.wire);
   const outermost = scope.requireGraph(own.row.graph);
   const graph = findGraphAt(outermost, place.nesting);
-  const { found, row } = await loadState(graph, { store, thread: own.stored, codec, ...omitUndefined(place) }, own.row);
+  const loaded = await loadState(graph, { store, thread: own.stored, codec, ...omitUndefined(place) }, own.row);
+  return toStateView(own, graph, loaded);
+}
+
+/** Returns a loaded state without private channels. */
+function toStateView({ wire }: OwnThread, graph: Graph, { found, row }: LoadedState): StateView {
   const shown = Object.entries(found.state).filter(([channel]) => !graph.private.has(channel));
   return {
-    thread: own.wire,
+    thread: wire,
     graph: graph.name,
     checkpoint: found.checkpointId,
     ...omitUndefined({ parent: row.parent }),

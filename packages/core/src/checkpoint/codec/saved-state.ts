@@ -120,7 +120,7 @@ export function applySavedDelta(codec: Codec, value: unknown, row: Pick<DeltaRow
  * Returns a start value that fits the first delta, when the channel had another kind at write time: its schema
  * rejects the result.
  */
-function getStartValue(first: Delta | undefined, initial: unknown): unknown {
+export function getStartValue(first: Delta | undefined, initial: unknown): unknown {
   if (first?.kind === "append") return Array.isArray(initial) ? initial : [];
   if (first?.kind !== "patch") return initial;
   const [key] = first.patches[0]?.path ?? [];

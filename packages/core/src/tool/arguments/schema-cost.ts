@@ -5,9 +5,9 @@
  */
 import { isPlainObject, type JsonObject, maxDepth } from "../../base/json.ts";
 import type { SchemaIssue } from "../../base/schema.ts";
-import { listCombined, type ResolveReference } from "./combined-schemas.ts";
+import { countKeys, countListSteps, findCostIssue, maxPatternsPerText, maxStepsPerPart } from "./find-cost-issue.ts";
+import { listCombined, type ResolveReference } from "./list-combined.ts";
 import { resolveRef } from "./resolve-ref.ts";
-import { countKeys, countListSteps, findCostIssue, maxPatternsPerText, maxStepsPerPart } from "./value-cost.ts";
 
 /** Maximum characters of a schema as JSON text: 4 Mi. */
 const maxSchemaCharacters = 4 * 2 ** 20;

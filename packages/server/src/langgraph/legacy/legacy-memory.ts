@@ -1,4 +1,5 @@
 /** Memory of the legacy mapper: states of graphs, open messages and running tools. */
+import type { FinishedTask } from "../wire-task.ts";
 import type { LegacyEvent } from "./legacy-event.ts";
 import { createOpenMessage, type OpenMessage, toMessageKey, toPosition } from "./open-message.ts";
 
@@ -26,12 +27,6 @@ export interface GraphMemory {
   readonly messages: Map<string, OpenMessage>;
   /** Attempt of messages that begin now. */
   firstAttempt: number;
-}
-
-/** Task that has completed and waits for its commit. */
-export interface FinishedTask {
-  readonly id: string;
-  readonly name: string;
 }
 
 /** Memory of the mapper for one reader of one run. */

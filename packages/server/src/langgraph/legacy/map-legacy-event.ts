@@ -1,20 +1,15 @@
 /** Maps the events of a run to the wire events of the legacy stream of LangGraph. */
 import { END, type ErrorRecord, type RunEvent } from "@statewright/core";
-import { applyDelta, type Delta } from "@statewright/core/store";
 import { groupInterrupts, toWireInterrupt } from "../to-wire-interrupts.ts";
-import { isMessage, toWireMessage, type WireObject } from "../to-wire-message.ts";
-import { toWireValue, toWireValues } from "../to-wire-values.ts";
+import { toWireMessage, type WireObject } from "../to-wire-message.ts";
+import { toWireValues } from "../to-wire-values.ts";
+import { applyChanges, listWrittenMessages, toWireChanges } from "../wire-changes.ts";
 import { rootCheckpoint, toCheckpointId } from "../wire-checkpoint.ts";
 import { toWireSource } from "../wire-state.ts";
 import { toWireRunStatus, type WireRunStatus } from "../wire-status.ts";
+import { createTaskResultData, type FinishedTask, mapTaskEvent } from "../wire-task.ts";
 import type { LegacyEvent } from "./legacy-event.ts";
-import {
-  type EventPlace,
-  type FinishedTask,
-  type GraphMemory,
-  getGraphMemory,
-  type LegacyMemory,
-} from "./legacy-memory.ts";
+import { type EventPlace, type GraphMemory, getGraphMemory, type LegacyMemory } from "./legacy-memory.ts";
 import {
   createMetadata,
   mapCallDelta,
@@ -178,28 +173,13 @@ function mapTransition(event: EventOf<"transition.taken">, { namespace }: GraphM
 type TaskEvent = EventOf<"task.started" | "task.completed" | "task.failed">;
 
 function mapTask(event: TaskEvent, graph: GraphMemory): readonly LegacyEvent[] {
-  const { namespace } = graph;
-  const task = { id: event.task, name: event.node };
-  switch (event.type) {
-    case "task.started": {
-      const data = { ...task, input: toWireValue(event.input ?? null), triggers: [], interrupts: [] };
-      return toTaskEvents(graph, namespace, "task", data);
-    }
-    case "task.completed":
-      graph.completedTasks.push(task);
-      return [];
-    case "task.failed": {
-      const data = { ...task, error: event.error.code ?? "internal", result: [], interrupts: [] };
-      return toTaskEvents(graph, namespace, "task_result", data);
-    }
-  }
+  const mapped = mapTaskEvent(event, graph.completedTasks);
+  return mapped === undefined ? [] : toTaskEvents(graph, mapped);
 }
 
 function toTaskEvents(
-  { step }: GraphMemory,
-  namespace: string,
-  type: "task" | "task_result",
-  data: WireObject,
+  { step, namespace }: GraphMemory,
+  { type, data }: NonNullable<ReturnType<typeof mapTaskEvent>>,
 ): readonly LegacyEvent[] {
   return [
     { event: "tasks", mode: "tasks", namespace, data },
@@ -208,7 +188,7 @@ function toTaskEvents(
 }
 
 function createTaskResult(graph: GraphMemory, task: FinishedTask, result: readonly unknown[]): LegacyEvent {
-  const data = { id: task.id, name: task.name, error: null, interrupts: [], result };
+  const data = createTaskResultData(task, result);
   return { event: "tasks", mode: "tasks", namespace: graph.namespace, data };
 }
 
@@ -216,7 +196,7 @@ function createTaskResult(graph: GraphMemory, task: FinishedTask, result: readon
 function mapCommit(event: EventOf<"step.committed">, memory: LegacyMemory): readonly LegacyEvent[] {
   const graph = getGraphMemory(memory, event);
   applyCommit(graph, event);
-  const changes = toWireChanges(graph, event.changes);
+  const changes = toWireChanges(event.changes, graph.values);
   const unstreamed = event.source === "step" ? mapUnstreamedMessages(event, graph, memory) : [];
   const results = mapTaskResults(graph, changes);
   graph.messages.clear();
@@ -242,35 +222,6 @@ function applyCommit(graph: GraphMemory, event: EventOf<"step.committed">): void
   graph.checkpoint = graph.values === undefined ? undefined : checkpoint;
 }
 
-/** Returns values after the changes of a checkpoint. Throws for changes that do not belong to the values. */
-export function applyChanges(
-  before: Readonly<Record<string, unknown>>,
-  changes: Readonly<Record<string, Delta>>,
-): Readonly<Record<string, unknown>> {
-  const values = Object.entries(changes).map(
-    ([channel, delta]) => [channel, applyDelta(before[channel], delta)] as const,
-  );
-  return Object.fromEntries([...Object.entries(before), ...values].filter(([, value]) => value !== undefined));
-}
-
-/** Returns the writes of a step by channel: appended items, or the new value of the channel. */
-function toWireChanges({ values }: GraphMemory, changes: Readonly<Record<string, Delta>>): WireObject {
-  return Object.fromEntries(
-    Object.entries(changes).map(([channel, delta]) => [channel, toWireValue(getWritten(delta, values?.[channel]))]),
-  );
-}
-
-function getWritten(delta: Delta, value: unknown): unknown {
-  switch (delta.kind) {
-    case "append":
-      return delta.items;
-    case "replace":
-      return delta.value;
-    default:
-      return value ?? null;
-  }
-}
-
 /** All changes stand under the first node of a step, because a step reduces the writes of its nodes together. */
 function createUpdates(graph: GraphMemory, nodes: readonly string[], changes: WireObject): LegacyEvent {
   const data = Object.fromEntries(nodes.map((node, index) => [node, index === 0 ? changes : null]));
@@ -285,9 +236,8 @@ function mapUnstreamedMessages(
 ): readonly LegacyEvent[] {
   const { namespace, streamedIds } = graph;
   const node = event.nodes[0] ?? "";
-  const written = Object.values(event.changes).flatMap((delta) => (delta.kind === "append" ? delta.items : []));
   const metadata = createMetadata(memory, { ...graph, step: graph.step - 1 }, node);
-  return written.filter(isMessage).flatMap((message): readonly LegacyEvent[] => {
+  return listWrittenMessages(event.changes).flatMap((message): readonly LegacyEvent[] => {
     if (message.role === "user" || streamedIds.has(message.id)) return [];
     if (message.role === "assistant")
       return mapCompletedMessage({ ...pickPlace(event), message, node }, memory).map(markBeforeCommit);

@@ -3,6 +3,7 @@ import { isStatewrightError, type RunEvent } from "@statewright/core";
 import type { SseLine } from "../../http/route.ts";
 import type { CallerService, RunView, StateView } from "../../service/caller-service.ts";
 import type { StreamMode } from "../stream-modes.ts";
+import { canApply } from "../wire-changes.ts";
 import { toWireRunStatus } from "../wire-status.ts";
 import { formatEventId, type LegacyEvent, type StreamPlace } from "./legacy-event.ts";
 import {
@@ -14,7 +15,7 @@ import {
   listPositions,
   restoreMessages,
 } from "./legacy-memory.ts";
-import { applyChanges, createEnd, createError, mapLegacyEvent } from "./map-legacy-event.ts";
+import { createEnd, createError, mapLegacyEvent } from "./map-legacy-event.ts";
 
 /** A run, and what a client wants to read of it. */
 export interface RunStream {
@@ -147,23 +148,12 @@ async function prepareCommit(stream: RunStream, graph: GraphMemory, event: Commi
   const nesting = within === undefined ? {} : { nesting: within };
   if (parent !== undefined && graph.checkpoint !== parent && !isKnown(graph, checkpoint))
     setState(graph, await findState(stream, { at: parent, ...nesting }));
-  if (checkpoint === undefined || graph.values === undefined || canApply(graph.values, event)) return;
+  if (checkpoint === undefined || graph.values === undefined || canApply(graph.values, event.changes)) return;
   setState(graph, await findState(stream, { at: checkpoint, ...nesting }));
 }
 
 function isKnown(graph: GraphMemory, checkpoint: number | undefined): boolean {
   return checkpoint !== undefined && graph.checkpoint !== undefined && checkpoint <= graph.checkpoint;
-}
-
-/** A state as JSON may lack what a change names, such as the keys of a map: such a state is read anew. */
-function canApply(values: Readonly<Record<string, unknown>>, { changes }: CommitEvent): boolean {
-  try {
-    applyChanges(values, changes);
-    return true;
-  } catch (error) {
-    if (isStatewrightError(error)) return false;
-    throw error;
-  }
 }
 
 function setState(graph: GraphMemory, state: StateView | undefined): void {

@@ -1,12 +1,11 @@
 /** Maps the events of a thread to the frames of the streaming events protocol of LangGraph (v2). */
 import type { ErrorRecord, RunEvent } from "@statewright/core";
-import type { Delta } from "@statewright/core/store";
-import { applyChanges } from "../legacy/map-legacy-event.ts";
 import { groupInterrupts, toWireInterrupt } from "../to-wire-interrupts.ts";
-import { isMessage, type WireObject } from "../to-wire-message.ts";
-import { toWireValue } from "../to-wire-values.ts";
+import type { WireObject } from "../to-wire-message.ts";
+import { applyChanges, listWrittenMessages, toWireChanges } from "../wire-changes.ts";
 import { toCheckpointId } from "../wire-checkpoint.ts";
 import { toWireSource } from "../wire-state.ts";
+import { createTaskResultData, type FinishedTask, mapTaskEvent } from "../wire-task.ts";
 import { hashIdentity } from "./hash-identity.ts";
 import {
   mapCallDelta,
@@ -215,29 +214,19 @@ function mapTask(
   memory: V2Memory,
 ): readonly V2Frame[] {
   const graph = getV2Graph(memory, event);
-  const task = { id: event.task, name: event.node };
-  switch (event.type) {
-    case "task.started": {
-      const data = { ...task, input: toWireValue(event.input ?? null), triggers: [], interrupts: [] };
-      return [createTransient(event, { channel: "tasks", method: "tasks", data }, graph)];
-    }
-    case "task.completed":
-      graph.completedTasks.push(task);
-      return [];
-    case "task.failed": {
-      const data = { ...task, error: event.error.code ?? "internal", result: [], interrupts: [] };
-      return [createTransient(event, { channel: "tasks", method: "tasks", data }, graph)];
-    }
-  }
+  const mapped = mapTaskEvent(event, graph.completedTasks);
+  if (mapped === undefined) return [];
+  return [createTransient(event, { channel: "tasks", method: "tasks", data: mapped.data }, graph)];
 }
 
 function createTaskResult(
   event: RunEvent,
   { namespace }: V2Graph,
-  { id, name }: V2Graph["completedTasks"][number],
+  task: FinishedTask,
   result: readonly unknown[],
 ): V2Frame {
-  const data = { id, name, error: null, interrupts: [], result };
+  const { id, name } = task;
+  const data = createTaskResultData(task, result);
   const identity = `x.${event.seq}.${hashIdentity(namespace, id, name)}`;
   return { method: "tasks", channel: "tasks", namespace, at: event.at, node: name, data, id: identity };
 }
@@ -247,7 +236,7 @@ function mapCommit(event: CommitEvent, memory: V2Memory): readonly V2Frame[] {
   const graph = getV2Graph(memory, event);
   const work = event.source === "step" ? mapWrittenMessages(event, memory) : [];
   applyCommit(graph, event);
-  const changes = toWireChanges(graph, event.changes);
+  const changes = toWireChanges(event.changes, graph.values);
   const tasks = graph.completedTasks.splice(0);
   const results = tasks.map((task, index) =>
     createTaskResult(event, graph, task, index === 0 ? Object.entries(changes) : []),
@@ -275,9 +264,8 @@ function closeCalled(event: CommitEvent, graph: V2Graph, memory: V2Memory): read
 
 /** Messages of a superstep: what this reader has not seen of them. */
 function mapWrittenMessages(event: CommitEvent, memory: V2Memory): readonly V2Frame[] {
-  const written = Object.values(event.changes).flatMap((delta) => (delta.kind === "append" ? delta.items : []));
   const place = { ...event, node: event.nodes[0] ?? "" };
-  return written.filter(isMessage).flatMap((message) => {
+  return listWrittenMessages(event.changes).flatMap((message) => {
     if (message.role === "assistant") return mapCommittedMessage(message, place, memory);
     return message.role === "tool" ? mapToolMessage(message, place, memory) : [];
   });
@@ -290,23 +278,6 @@ function applyCommit(graph: V2Graph, { step, checkpoint, parent, changes }: Comm
   const values = isNext ? graph.values : parent === undefined ? {} : undefined;
   graph.values = values === undefined ? undefined : applyChanges(values, changes);
   graph.checkpoint = graph.values === undefined ? undefined : checkpoint;
-}
-
-function toWireChanges({ values }: V2Graph, changes: Readonly<Record<string, Delta>>): WireObject {
-  return Object.fromEntries(
-    Object.entries(changes).map(([channel, delta]) => [channel, toWireValue(getWritten(delta, values?.[channel]))]),
-  );
-}
-
-function getWritten(delta: Delta, value: unknown): unknown {
-  switch (delta.kind) {
-    case "append":
-      return delta.items;
-    case "replace":
-      return delta.value;
-    default:
-      return value ?? null;
-  }
 }
 
 /** All changes stand at the first node of a step, because a step reduces the writes of its nodes together. */

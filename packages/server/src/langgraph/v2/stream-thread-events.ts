@@ -2,7 +2,7 @@
 import { isStatewrightError, type RunEvent } from "@statewright/core";
 import type { SseLine } from "../../http/route.ts";
 import type { CallerService, StateView, ThreadFrame } from "../../service/caller-service.ts";
-import { applyChanges } from "../legacy/map-legacy-event.ts";
+import { canApply } from "../wire-changes.ts";
 import { mapV2Event } from "./map-v2-event.ts";
 import { ReplayBuffer, type ReplayedLine, type ReplayLimits } from "./replay-buffer.ts";
 import { isSubscribed, type Subscription } from "./subscription.ts";
@@ -109,7 +109,7 @@ export class V2Reader {
     const nesting = within === undefined ? {} : { nesting: within };
     if (parent !== undefined && graph.checkpoint !== parent)
       setState(graph, await this.#findState({ at: parent, ...nesting }));
-    if (graph.values !== undefined && !canApply(graph.values, event))
+    if (graph.values !== undefined && !canApply(graph.values, event.changes))
       setState(graph, await this.#findState({ at: checkpoint, ...nesting }));
   }
 
@@ -141,18 +141,4 @@ function isUnread({ since }: Subscription, { id, seq }: NumberedFrame): boolean 
 function setState(graph: V2Graph, state: StateView | undefined): void {
   graph.values = state?.values;
   graph.checkpoint = state?.checkpoint;
-}
-
-/** A state as JSON may lack what a change names, such as the keys of a map: such a state is read anew. */
-function canApply(
-  values: Readonly<Record<string, unknown>>,
-  { changes }: Extract<RunEvent, { readonly type: "step.committed" }>,
-): boolean {
-  try {
-    applyChanges(values, changes);
-    return true;
-  } catch (error) {
-    if (isStatewrightError(error)) return false;
-    throw error;
-  }
 }

@@ -1,5 +1,7 @@
 /** What the mapper of the streaming events protocol remembers between events. */
+
 import { isMessage } from "../to-wire-message.ts";
+import type { FinishedTask } from "../wire-task.ts";
 import { hashIdentity } from "./hash-identity.ts";
 
 /** Status of a graph in the tree of a thread. A graph has started when none of its frames was made. */
@@ -48,7 +50,7 @@ export interface V2Graph {
   name: string;
   readonly messages: Map<string, V2Message>;
   /** Ids and nodes of the tasks that have completed since the newest checkpoint. */
-  readonly completedTasks: { readonly id: string; readonly name: string }[];
+  readonly completedTasks: FinishedTask[];
 }
 
 /** Run of a branch. */

@@ -1,7 +1,7 @@
 /** Cost of the check of one value by a JSON Schema: the steps that a validator takes. */
 import { isPlainObject, type JsonObject, maxDepth } from "../../base/json.ts";
 import type { SchemaIssue } from "../../base/schema.ts";
-import { listCombined, type ResolveReference } from "./combined-schemas.ts";
+import { listCombined, type ResolveReference } from "./list-combined.ts";
 
 /** Maximum steps of the check of a value. */
 const maxSteps = 100_000;
