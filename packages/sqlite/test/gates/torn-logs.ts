@@ -23,11 +23,16 @@ import { type Found, type Random, runCases } from "./seeded.ts";
 const intents = 4;
 const rounds = 8;
 
-/** Creates a file whose commits are all in its log; returns its path and the log size after each commit. */
+/**
+ * Creates a file whose commits are all in its log. The file is the one before its log is copied into it: SQLite syncs
+ * the log before that, so no power cut tears the log of a newer file.
+ */
 async function image(home: string): Promise<{ readonly path: string; readonly log: Buffer; readonly file: Buffer }> {
   const file = join(home, "whole.db");
   const store = sqliteStore(file);
   const claim = await store.claim({ ...graph, thread: "t" });
+  const path = join(home, "image.db");
+  copyFileSync(file, path);
   for (let round = 1; round <= rounds; round++) {
     const started = Array.from({ length: intents }, (_none, call): EffectRow => {
       const { outcome: _outcome, endedAt: _endedAt, ...row } = createEffectRow(round - 1, "once");
@@ -39,8 +44,7 @@ async function image(home: string): Promise<{ readonly path: string; readonly lo
       checkpoint: createCheckpoint(round, [append("items", [`${round}`])]),
     });
   }
-  const path = join(home, "image.db");
-  for (const part of ["", "-wal"]) copyFileSync(file + part, path + part);
+  copyFileSync(`${file}-wal`, `${path}-wal`);
   await store.close();
   return { path, log: readFileSync(`${path}-wal`), file: readFileSync(path) };
 }
