@@ -126,10 +126,11 @@ describe("busy threads", () => {
     const thread = await client.createThread();
     await client.run(thread, { input: human("fail") });
     expect((await client.send("GET", `/threads/${thread}`)).body).toMatchObject({ status: "error" });
-    expect((await client.run(thread, { input: human("again") })).at(-1)).toMatchObject({
-      event: "end",
-      data: { status: "success" },
-    });
+    const frames = await client.run(thread, { input: human("again") });
+    expect(frames.at(-1)).toMatchObject({ event: "end", data: { status: "success" } });
+    const states = frames.filter(({ event }) => event === "values").map(({ data }) => JSON.stringify(data));
+    expect(states[0]).not.toContain("You said: again");
+    expect(states.at(-1)).toContain("You said: again");
   });
 
   test("a cancel with rollback of the first run of a thread leaves a thread without messages, which takes a new input", async () => {

@@ -72,7 +72,17 @@ async function startStream(call: RouteCall, settings: LangGraphSettings): Promis
   const { body, started } = await startFromBody(call, settings);
   if (body.on_disconnect === "cancel") cancelOnDisconnect(call, started.run);
   const selection = { modes: listStreamModes(body), subgraphs: body.stream_subgraphs === true };
-  return respondWithStream(call, settings, { run: started.run, after: started.after, place: undefined, ...selection });
+  const { run, after } = started;
+  return respondWithStream(call, settings, {
+    ...{ run, after, place: undefined },
+    ...selection,
+    awaitsTurn: awaitsTurn(body),
+  });
+}
+
+/** True for an input that is queued behind the run at work, and does not end it. */
+function awaitsTurn({ multitask_strategy: strategy }: RunBody): boolean {
+  return strategy === "enqueue";
 }
 
 /** Selection of a run's events for a client. */
@@ -82,6 +92,8 @@ export interface StreamSelection {
   readonly place: StreamPlace | undefined;
   readonly modes: readonly StreamMode[];
   readonly subgraphs: boolean;
+  /** True to end a run that comes to rest before the turn of this one. */
+  readonly awaitsTurn?: boolean;
   /** Called when the stream has ended, or its reader has left. */
   readonly onEnd?: () => void;
 }
@@ -91,15 +103,16 @@ export interface StreamSelection {
  * modes, because clients do not send them again.
  */
 export async function respondWithStream(
-  { service, stream }: Pick<RouteCall, "service" | "stream">,
+  { service, stream, watchWork }: Pick<RouteCall, "service" | "stream" | "watchWork">,
   { hitl }: LangGraphSettings,
-  { run, modes, subgraphs, onEnd, ...place }: StreamSelection,
+  { run, modes, subgraphs, awaitsTurn = false, onEnd, ...place }: StreamSelection,
 ): Promise<Response> {
   const assistant = await toAssistantId(run.graph);
   const selected = new Set(modes);
   async function* readRun(signal: AbortSignal): AsyncGenerator<SseLine> {
     try {
-      if (run.status === "queued") await awaitTurn(service, run, signal);
+      // The stream reads the thread meanwhile: it shows the run from its first event.
+      if (awaitsTurn && run.status === "queued") watchWork("the turn of a queued run", awaitTurn(service, run, signal));
       yield* streamRun({ service, run, assistant, ...place, modes: selected, subgraphs, hitl, signal });
     } finally {
       onEnd?.();
@@ -133,17 +146,20 @@ export function cancelOnDisconnect(call: RouteCall, run: RunView): void {
 async function startAndWait(call: RouteCall, settings: LangGraphSettings): Promise<Response> {
   const { body, started } = await startFromBody(call, settings);
   if (body.on_disconnect === "cancel") cancelOnDisconnect(call, started.run);
-  return respondWithOutcome(call, settings, started.run);
+  return respondWithOutcome(call, settings, { ...started, awaitsTurn: awaitsTurn(body) });
 }
 
 /** Answers with the values of the thread when the run rests. */
 export async function respondWithOutcome(
-  { service, request }: Pick<RouteCall, "service" | "request">,
+  { service, request, watchWork }: Pick<RouteCall, "service" | "request" | "watchWork">,
   settings: LangGraphSettings,
-  { id, thread, status }: RunView,
+  { run: { id, thread, status }, awaitsTurn = false }: { readonly run: RunView; readonly awaitsTurn?: boolean },
 ): Promise<Response> {
-  if (status === "queued") await awaitTurn(service, { id, thread }, request.signal);
-  const run = await service.waitForRun(id, request.signal);
+  const end = new AbortController();
+  const signal = AbortSignal.any([request.signal, end.signal]);
+  if (awaitsTurn && status === "queued")
+    watchWork("the turn of a queued run", awaitTurn(service, { id, thread }, signal));
+  const run = await service.waitForRun(id, request.signal).finally(() => end.abort());
   const headers = { "content-location": toRunPath(run) };
   return Response.json(await loadOutcome(service, thread, run, settings), { headers });
 }
@@ -165,7 +181,7 @@ async function loadOutcome(
 async function joinRun(call: RouteCall, settings: LangGraphSettings): Promise<Response> {
   const run = await findRun(call);
   if (isCancelAsked(call)) cancelOnDisconnect(call, run);
-  return respondWithOutcome(call, settings, run);
+  return respondWithOutcome(call, settings, { run });
 }
 
 function isCancelAsked({ query }: RouteCall): boolean {

@@ -82,7 +82,7 @@ async function startStream(call: RouteCall, settings: LangGraphSettings): Promis
 async function startAndWait(call: RouteCall, settings: LangGraphSettings): Promise<Response> {
   const { body, started, removeThread } = await startStateless(call, settings);
   if (body.on_disconnect === "cancel") cancelOnDisconnect(call, started.run);
-  const response = await respondWithOutcome(call, settings, started.run);
+  const response = await respondWithOutcome(call, settings, started);
   await removeThread();
   return response;
 }
