@@ -1,5 +1,8 @@
 /** Drivers: which SQLite library opens a file, and what both libraries have in common. */
+import { once } from "node:events";
 import { join } from "node:path";
+import process from "node:process";
+import { Worker } from "node:worker_threads";
 import { sqliteStore } from "@statewright/sqlite";
 import BetterSqlite from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
@@ -11,6 +14,8 @@ import { getErrorCode } from "../../src/driver/sqlite-code.ts";
 import { startChild } from "../support/child-process.ts";
 import { createSuperstep, graph, readItems, saveCommit } from "../support/rows.ts";
 import { type createFolder, createMemoryFolder } from "../support/stores.ts";
+
+const openWorker = new URL("../support/processes/open-worker.ts", import.meta.url);
 
 let home: ReturnType<typeof createFolder>;
 let file: string;
@@ -51,6 +56,23 @@ describe.each(driverNames)("a file open through %s", (driver) => {
     await store.close();
     expect(await readItems(open({ driver: other }), "t")).toEqual(["1"]);
   });
+
+  test.runIf(process.platform === "linux")(
+    `in a worker thread is refused through ${other} in the other threads, until it is closed [PK15]`,
+    async () => {
+      await open({ driver }).close();
+      const worker = new Worker(openWorker, { workerData: { file, driver } });
+      await once(worker, "message");
+      expect(() => open({ driver: other })).toThrow(expect.objectContaining({ details: { path: file, driver } }));
+      const reader = open();
+      expect(await reader.threads()).toEqual([]);
+      await reader.close();
+      worker.postMessage("close");
+      await once(worker, "message");
+      await worker.terminate();
+      await open({ driver: other }).close();
+    },
+  );
 
   test("is opened through the same driver by a store without one, and the owner writes on [PK15, FX60]", async () => {
     const store = open({ driver });
