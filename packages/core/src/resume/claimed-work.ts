@@ -29,14 +29,14 @@ const pageSize = 100;
 /** Dependencies of a scanner that claims runs. */
 export interface ClaimScannerParts extends ScannerParts {
   readonly claimRuns: NonNullable<Store["claimRuns"]>;
-  /** Number of runs that can start now or soon. */
-  readonly countClaimable: () => number;
+  /** Number of runs that can start now. */
+  readonly countFreeSlots: () => number;
 }
 
 type Accept = Parameters<PendingWorkScanner["scan"]>[1];
 
 export function createClaimScanner(parts: ClaimScannerParts): PendingWorkScanner {
-  const { options, host, world, claimRuns, countClaimable, isClaimed, listHalted, track } = parts;
+  const { options, host, world, claimRuns, countFreeSlots, isClaimed, listHalted, track } = parts;
   const { store, parkAfter, graphs } = options;
   const all = listClaimingGraphs(graphs);
   const bounded = all.filter(({ graph }) => getProgram(getPlan(graph)).isBounded);
@@ -99,7 +99,7 @@ export function createClaimScanner(parts: ClaimScannerParts): PendingWorkScanner
 
   async function claimQueue(accept: Accept): Promise<void> {
     const kinds = ["crashed", "drained", "queued"] as const;
-    const limit = Math.min(countClaimable(), maxClaims);
+    const limit = Math.min(countFreeSlots(), maxClaims);
     const hasMoreBounded = await claim(kinds, { served: bounded, limit, accept });
     const hasMoreUnbounded = await claim(kinds, { served: unbounded, limit: maxClaims, accept });
     scanner.hasMore = limit <= 0 || hasMoreBounded || hasMoreUnbounded;

@@ -7,9 +7,8 @@ export interface CurrentWork {
   readonly countBounded: () => number;
   readonly hasThread: (thread: string) => boolean;
   add(work: PendingWork): void;
-  /** Marks a work as started; returns false for a work that was removed before. */
-  start(work: PendingWork): boolean;
-  listUnstarted(): readonly PendingWork[];
+  /** Marks a work as started. */
+  start(work: PendingWork): void;
   delete(work: PendingWork): void;
   /** Removes all work; returns the work that was not started. */
   clear(): readonly PendingWork[];
@@ -32,11 +31,9 @@ export function createCurrentWork(): CurrentWork {
       threads.set(work.thread, (threads.get(work.thread) ?? 0) + 1);
       if (work.isBounded) bounded += 1;
     },
-    start: (work) => unstarted.delete(work),
-    listUnstarted: () => [...unstarted],
+    start: (work) => void unstarted.delete(work),
     delete: (work) => {
       if (!works.delete(work)) return;
-      unstarted.delete(work);
       const remaining = (threads.get(work.thread) ?? 1) - 1;
       if (remaining > 0) threads.set(work.thread, remaining);
       else threads.delete(work.thread);

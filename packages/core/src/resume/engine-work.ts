@@ -73,12 +73,7 @@ export function createEngineWork(parts: EngineWorkParts): EngineWork {
     },
   });
   const track = (handle: RunHandle<unknown>): void => void activeRuns.track(handle);
-  const pool = createWorkPool({
-    ...{ world, concurrency, activeRuns, isServing, onDone: scanForMore },
-    onRelease: () => {
-      scanner.hasMore = true;
-    },
-  });
+  const pool = createWorkPool({ world, concurrency, activeRuns, isServing, onDone: scanForMore });
   const isClaimed = pool.hasThread;
   const requestRuns = claimRuns === undefined ? undefined : claimLater;
   const host = createHost(options, { canStart: isServing, onLaunch: track, requestRuns });
@@ -86,7 +81,7 @@ export function createEngineWork(parts: EngineWorkParts): EngineWork {
   const scanner =
     claimRuns === undefined
       ? createPendingWorkScanner(scannerParts)
-      : createClaimScanner({ ...scannerParts, claimRuns, countClaimable: pool.countClaimable });
+      : createClaimScanner({ ...scannerParts, claimRuns, countFreeSlots: pool.countFreeSlots });
 
   async function scanStore(extent: ScanExtent): Promise<void> {
     if (extent === "all") {

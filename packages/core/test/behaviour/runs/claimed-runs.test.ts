@@ -49,10 +49,6 @@ function queue(
   return submit(idle, { store, world, thread, input: { name }, ...options });
 }
 
-async function countOfStatus(store: Store, status: "queued" | "running" | "done"): Promise<number> {
-  return (await listRuns(store, { status })).length;
-}
-
 /** Hides the claims of runs and timers: the engine lists runs and claims them one by one. */
 function hideClaims({ claimRuns: _, claimTimers: __, ...store }: Store): Store {
   return store;
@@ -139,53 +135,6 @@ describe("the claims of an engine", () => {
     for (let turn = 0; turn < 40; turn++) await world.waitUntilIdle();
     await Promise.all(hosts.map((host) => host.stop()));
     expect([started.length, new Set(started).size, refused]).toEqual([40, 40, []]);
-  });
-
-  /** Counts the claims that look for runs. */
-  function countClaims(store: Store): { readonly store: Store; readonly limits: number[] } {
-    const limits: number[] = [];
-    const claimRuns: Store["claimRuns"] = async (request) => {
-      limits.push(request.limit);
-      return (await store.claimRuns?.(request)) ?? [];
-    };
-    return { store: { ...store, claimRuns }, limits };
-  }
-
-  test("an engine whose runs end at once claims runs ahead of its free slots, and at most one for each slot [PK8]", async () => {
-    const world = createVirtualWorld();
-    const inner = memoryStore();
-    for (let nth = 0; nth < 64; nth++) await queue(inner, world, `t${nth}`);
-    const { store, limits } = countClaims(inner);
-    const host = engine({ store, graphs: [idle], world, concurrency: 4 });
-    await host.start();
-    for (let turn = 0; turn < 40; turn++) await world.waitUntilIdle();
-    expect((await listRuns(store, { status: "done" })).length).toBe(64);
-    expect(limits[0]).toBe(4);
-    expect(Math.max(...limits)).toBeLessThanOrEqual(8);
-    expect(limits.length).toBeLessThan(64 / 4);
-    await host.stop();
-  });
-
-  test("a run claimed ahead that finds no free slot is released within two seconds, and another engine runs it [PK8]", async () => {
-    const world = createVirtualWorld();
-    const first = memoryStore();
-    for (let nth = 0; nth < 12; nth++) await queue(first, world, `t${nth}`);
-    const long = gate();
-    let started = 0;
-    const graph = createNamedGraph(() => (++started > 4 ? long.passed : undefined));
-    const host = engine({ store: first, graphs: [graph], world, concurrency: 2 });
-    await host.start();
-    for (let turn = 0; turn < 40; turn++) await world.waitUntilIdle();
-    const other = engine({ store: first.peer(), graphs: [idle], world, pollMs: 100 });
-    await other.start();
-    await advanceClock(world, 900);
-    expect(await countOfStatus(first, "queued")).toBeGreaterThan(0);
-    for (let poll = 0; poll < 12; poll++) await advanceClock(world, 100);
-    expect([await countOfStatus(first, "queued"), await countOfStatus(first, "running")]).toEqual([0, 2]);
-    long.open(undefined);
-    await world.waitUntilIdle();
-    expect(await countOfStatus(first, "done")).toBe(12);
-    await Promise.all([host.stop(), other.stop()]);
   });
 
   test("an engine that stops while it claims runs releases them for the next engine [PK8, C24]", async () => {
