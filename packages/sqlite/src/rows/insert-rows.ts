@@ -10,8 +10,8 @@ type Value = string | number | bigint | Uint8Array | null;
 type InsertRows = (rows: readonly (readonly Value[])[], onInserted?: (nth: number, key: number) => void) => void;
 
 /**
- * Prepares an insertion of rows. Row keys of a statement are consecutive, because the table has no other writer and
- * its next key is one above the largest.
+ * Prepares an insertion of rows into a table whose next row key is one above the largest. Call inside a write
+ * transaction: no other connection writes then, so that the keys of a statement are consecutive.
  */
 export function prepareInsert(db: Database, into: string, row: string): InsertRows {
   const statements: Statement[] = [];

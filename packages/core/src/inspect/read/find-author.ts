@@ -7,7 +7,7 @@ import type { EffectRow, InterruptRow } from "../../checkpoint/journal.ts";
 import { getReducedStep } from "../../checkpoint/rules.ts";
 import type { ThreadReader } from "./thread-reader.ts";
 
-/** ValueAuthor of a value: each part is absent when it is not certain. */
+/** Author of a value; each part is absent when it is not certain. */
 export interface ValueAuthor {
   readonly task?: string;
   readonly call?: string;
